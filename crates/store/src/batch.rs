@@ -1,0 +1,2 @@
+//! A batch of records: the unit that is written, checksummed and passed on.
+//! (The codec; see below.)

@@ -1,0 +1,59 @@
+//! Every bound that a caller, a disk or a peer can run into, in one place.
+//!
+//! A bound that callers meet is answered with an error that names it; the
+//! table in `docs/data-model.md` is held equal to this file by a test.
+
+/// Bytes in a user id, at most.
+pub const USER_BYTES_MAX: usize = 128;
+/// Bytes in an id, part, group, device or `event_id`, at most.
+pub const FIELD_BYTES_MAX: usize = 64;
+/// Bytes in the name of a kind, at most.
+pub const KIND_BYTES_MAX: usize = 32;
+/// Declared kinds, at most, over the life of a data folder.
+pub const KINDS_MAX: usize = 250;
+/// Characters in a title, at most.
+pub const TITLE_CHARS_MAX: usize = 256;
+/// Bytes in a cover or page address, at most.
+pub const URL_BYTES_MAX: usize = 2048;
+/// Bytes in the body of an HTTP request, at most.
+pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Marks in one write, at most.
+pub const BATCH_MARKS_MAX: usize = 10_000;
+/// Keys in one batch read or delete, at most.
+pub const BATCH_KEYS_MAX: usize = 1_000;
+/// Rows in one page of a list, at most.
+pub const PAGE_ROWS_MAX: usize = 100;
+/// The largest position or duration, in ms (about 285 years).
+pub const LENGTH_MS_MAX: u64 = (1 << 53) - 1;
+/// Fingerprints of retries that a row remembers.
+pub const RETRIES_PER_ROW: usize = 8;
+/// For how long a row remembers a fingerprint, in ms of the owner's time.
+pub const RETRY_WINDOW_MS: i64 = crate::DAY_MS;
+/// Deletes and clears that stand against one user at a time, at most.
+pub const BLOCKS_PER_USER_MAX: usize = 16_384;
+/// Recording intervals kept for one user, at most.
+pub const PAUSES_PER_USER_MAX: usize = 1_024;
+/// How long a delete stands where the kind has no retention, in days.
+pub const BLOCK_DAYS_WITHOUT_RETENTION: i64 = 400;
+/// How far ahead of the server's clock an event may be, in ms.
+pub const AHEAD_MS_MAX: i64 = crate::DAY_MS;
+
+/// Bytes in a topic's name, at most.
+pub const TOPIC_NAME_BYTES_MAX: usize = 64;
+/// Partitions of a topic, at most.
+pub const PARTITIONS_MAX: u16 = 1024;
+/// Topics in a data folder, at most.
+pub const TOPICS_MAX: usize = 1_000;
+/// Bytes in the key of a record, at most.
+pub const RECORD_KEY_BYTES_MAX: usize = 1 << 10;
+/// Bytes in the value of a record, at most.
+pub const RECORD_VALUE_BYTES_MAX: usize = 1 << 20;
+/// Records in one batch of the log, at most.
+pub const BATCH_RECORDS_MAX: usize = 65_536;
+/// Bytes in one batch of the log, header and all, at most.
+pub const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Bytes of journal files that segments may lag behind, at most.
+pub const UNFILLED_BYTES_MAX: u64 = 256 << 20;
+
+const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
+const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
