@@ -21,6 +21,15 @@ pub struct Bounds {
     pub next: Seq,
 }
 
+/// Where an epoch's records begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochStart {
+    /// Which epoch.
+    pub epoch: Epoch,
+    /// The number of the first record that it writes.
+    pub first: Seq,
+}
+
 /// How much one read may bring.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
@@ -174,12 +183,20 @@ pub trait Journal: Send + Sync + 'static {
     /// What `stream` holds now.
     fn bounds(&self, stream: StreamId) -> Option<Bounds>;
 
-    /// Starts a new epoch, durable on return; watchers of the former owner
+    /// Which epochs wrote the readable records, and what came right before
+    /// them: in order, at most `EPOCHS_KEPT_MAX`, the present epoch last.
+    /// Epochs that wrote nothing are left out, but for the present one. Empty
+    /// before the first `fence`.
+    fn epochs(&self, stream: StreamId) -> Vec<EpochStart>;
+
+    /// Starts a new epoch, durable on return; what the former owner appended
+    /// is synced or dropped first, and watchers of the former owner
     /// are told nothing more.
     fn fence(&self, stream: StreamId, watcher: Arc<dyn SyncWatcher>)
     -> Result<Bounds, AppendError>;
 
-    /// Takes an encoded batch, to be written and synced soon. Does not wait:
+    /// Takes an encoded batch of the epoch of the last `fence` of this journal
+    /// (without one, every batch is `Fenced`), to be written and synced soon. Does not wait:
     /// the watcher says when it is safe.
     fn append(&self, stream: StreamId, batch: Bytes) -> Result<(), AppendError>;
 

@@ -11,17 +11,25 @@
 //! Each trait's documentation is its law; `laws` is the suite that every
 //! engine runs. Knows nothing of marks, users, HTTP or topics' names.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 pub mod batch;
 mod clock;
 mod disk;
+mod epochs;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod journal;
+pub mod mem;
 mod table;
+mod varint;
 
 pub use clock::{Clock, ManualClock, RealClock};
 pub use disk::{Disk, DiskFile};
 pub use error::{Outcome, StoreError};
 pub use journal::{
-    AppendError, Bounds, EraseReport, Extent, Journal, ReadError, ReadLimits, SyncWatcher, Usage,
+    AppendError, Bounds, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
+    SyncWatcher, Usage,
 };
 pub use table::{Commit, Op, Row, Table, TableName};

@@ -52,8 +52,17 @@ pub const RECORD_VALUE_BYTES_MAX: usize = 1 << 20;
 pub const BATCH_RECORDS_MAX: usize = 65_536;
 /// Bytes in one batch of the log, header and all, at most.
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Bytes of appended batches that wait to be written, at most.
+pub const LOG_WAITING_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that one write of the log carries, at most (and one batch more).
+pub const LOG_WRITE_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a journal file or a segment, from which on the next is begun.
+pub const LOG_FILE_BYTES: u64 = 64 << 20;
+/// Epochs that a stream remembers, at most.
+pub const EPOCHS_KEPT_MAX: usize = 1_024;
 /// Bytes of journal files that segments may lag behind, at most.
 pub const UNFILLED_BYTES_MAX: u64 = 256 << 20;
 
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
+const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);
 const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
