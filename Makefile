@@ -1,0 +1,45 @@
+# What a person or a machine types. Each target says what it does.
+#
+#   make run     build and start Tideline on this machine, with three commands to try
+#   make test    formatting, lints and every test; what CI runs
+#   make check   licences and sources of every dependency
+#   make bench   BENCH=history (or another: `tideline bench --help`)
+#   make soak    the long versions of the tests, hours rather than minutes
+
+SHELL := /bin/bash
+CARGO ?= cargo
+# `make run PROFILE=release` builds what you would put into service.
+PROFILE ?= dev
+# More flags for `make run`, such as ARGS='--data /tmp/t --http 127.0.0.1:8080'.
+ARGS ?=
+BENCH ?=
+
+PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+
+.PHONY: run test check bench soak needs
+
+run: needs
+	@echo "Building Tideline (profile $(PROFILE)); the first time compiles everything it stands on, which takes a few minutes."
+	@$(CARGO) build --locked --profile $(PROFILE) -p tideline-server --bin tideline
+	@exec $(TARGET_DIR)/$(PROFILE_DIR)/tideline serve $(ARGS)
+
+test: needs
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked --workspace
+
+check: needs
+	@scripts/needs.sh cargo-deny
+	$(CARGO) deny --all-features check licenses bans sources
+
+bench: needs
+	@scripts/needs.sh redis-server
+	$(CARGO) build --locked --release -p tideline-server --bin tideline
+	$(TARGET_DIR)/release/tideline bench $(BENCH)
+
+soak: needs
+	TIDELINE_SOAK=1 $(CARGO) test --locked --release --workspace
+
+needs:
+	@scripts/needs.sh
