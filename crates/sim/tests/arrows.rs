@@ -1,0 +1,82 @@
+//! The arrows between crates, held against what cargo says.
+//!
+//! Arrows only go down, and siblings never import each other. A new arrow is a
+//! line here, in a commit of its own with its reason, and a line in
+//! ARCHITECTURE.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Each crate and what it may import. A crate that is not here may not exist.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("types", &[]),
+    ("store", &["types"]),
+    ("wire", &["types"]),
+    ("queue", &["types", "store"]),
+    ("history", &["types", "store", "queue"]),
+    ("catalogue", &["types", "store"]),
+    ("gateway", &["types", "store", "wire", "queue", "history", "catalogue"]),
+    ("server", &["types", "store", "wire", "queue", "history", "catalogue", "gateway"]),
+    // Aside: runs whole products, and nobody imports it.
+    ("sim", &["types", "store", "wire", "queue", "history", "catalogue", "gateway", "server"]),
+];
+
+/// What each crate of the workspace imports, tests and build scripts included.
+fn arrows() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs this test, so it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let short = |name: &serde_json::Value| {
+        name.as_str().and_then(|name| name.strip_prefix("tideline-")).map(str::to_owned)
+    };
+    let packages = metadata["packages"].as_array().expect("a list");
+    packages
+        .iter()
+        .map(|package| {
+            let imports = package["dependencies"].as_array().expect("a list");
+            let name = short(&package["name"]).expect("every crate of ours is tideline-something");
+            (name, imports.iter().filter_map(|import| short(&import["name"])).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn every_arrow_between_crates_is_an_allowed_one() {
+    let allowed: BTreeMap<_, _> = ALLOWED.iter().copied().collect();
+    for (name, imports) in arrows() {
+        let Some(may) = allowed.get(&*name) else { panic!("crate {name} is not in the picture") };
+        for import in imports {
+            assert!(may.contains(&&*import), "{name} may not import {import}");
+        }
+    }
+}
+
+#[test]
+fn allowed_arrows_only_go_down() {
+    let floor = |name: &str| match name {
+        "types" => 0,
+        "store" | "wire" => 1,
+        "queue" => 2,
+        "history" | "catalogue" => 3,
+        "gateway" => 4,
+        "server" => 5,
+        _ => 6,
+    };
+    for (name, imports) in ALLOWED {
+        for import in *imports {
+            assert!(floor(import) < floor(name), "{name} -> {import} does not go down");
+        }
+    }
+}
+
+#[test]
+fn every_crate_in_the_picture_exists() {
+    let arrows = arrows();
+    for (name, _) in ALLOWED {
+        assert!(arrows.contains_key(*name), "{name} is gone; take it out of the picture");
+    }
+}
