@@ -1,1 +1,13 @@
-//! placeholder
+//! The `tideline` program: configuration, the server, and what a command line
+//! does with files and with a running server.
+//!
+//! Read in this order: `cli` (what can be typed), [`config`] (what can be
+//! set), `serve` (config -> engines -> run -> stop), [`import`] (files of other
+//! systems). The only crate that reads files of settings and the environment.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod config;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod import;

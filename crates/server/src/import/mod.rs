@@ -1,0 +1,28 @@
+//! Files of other systems, read as marks.
+//!
+//! [`Records`] cuts a file into records (lines, CSV rows, JSON objects), each
+//! of bounded length and with its place; a [`Format`] reads one record at a
+//! time. Both are pure: bytes in, marks or a reason out. `sender` carries
+//! marks to a server in order per user, `resume` remembers how far it got, and
+//! `run` ties them together behind `tideline import history`.
+//!
+//! Knows nothing of the rules by which a server decides a mark.
+
+mod cells;
+mod csv;
+mod entry;
+mod ids;
+mod movielens;
+mod ndjson;
+mod netflix;
+mod records;
+mod youtube;
+
+pub use self::csv::Csv;
+pub use entry::{Defaults, Entry, Format, Parsed};
+pub use ids::{cut_text, fit_id};
+pub use movielens::{Movielens, read_titles};
+pub use ndjson::Ndjson;
+pub use netflix::Netflix;
+pub use records::{Cut, RECORD_BYTES_MAX, Record, Records};
+pub use youtube::Youtube;
