@@ -1,1 +1,35 @@
-//! placeholder
+//! Shapes on the wire: gRPC messages, JSON bodies, cursors, exports.
+//!
+//! Conversions only. What comes from a caller is parsed into borrowed fields
+//! and checked against the limits; what is wrong is a [`Fault`] that names the
+//! field. Knows nothing of users' rows, rules, status codes or sockets.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod batch;
+pub mod cursor;
+mod fault;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod json;
+mod mark;
+
+pub use batch::{BadMessage, BatchHead, RawRecord, read_batch};
+pub use fault::{Code, Fault};
+pub use mark::MarkFields;
+
+/// The messages and the client of `tideline.history.v1`.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod history_v1 {
+    include!(concat!(env!("OUT_DIR"), "/client/tideline.history.v1.rs"));
+}
+
+/// The server's side of `tideline.history.v1`: requests that carry marks come
+/// as [`RawRecord`].
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod history_v1_server {
+    include!(concat!(env!("OUT_DIR"), "/server/tideline.history.v1.rs"));
+}
+
+/// All `.proto` files, as a serialized `FileDescriptorSet`; for reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
