@@ -1,1 +1,45 @@
-//! placeholder
+//! Topics: named logs of a fixed number of partitions, each with numbers that
+//! have no gap.
+//!
+//! ```text
+//!  create, delete ─▶ topics ──▶ Table (Meta)     what exists
+//!  own, produce ───▶ writer ──▶ Journal          numbers, syncs, fences
+//!  fetch, subscribe ─ reader ◀─ Journal          ranges (a, b] of records
+//!                       ▲
+//!                       └ derive                 a pure filter over a source
+//! ```
+//!
+//! Always: what is acknowledged is synced; what is read is synced; a range
+//! covers every number between its ends, so that an empty one still advances;
+//! a place of a deleted topic, of a lost tail or of freed records is told
+//! apart from every other. Subscribers hold no part of the log.
+//!
+//! Knows nothing of users, marks, HTTP or what values mean.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cursor;
+mod derive;
+mod error;
+mod fetch;
+#[doc(hidden)]
+pub mod fuzz;
+mod options;
+mod partition;
+mod produce;
+mod queue;
+mod retention;
+mod subscription;
+mod topic;
+mod topics;
+mod writer;
+
+pub use cursor::From;
+pub use derive::Filter;
+pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, ProduceError};
+pub use fetch::{Fetched, OwnedRecord};
+pub use options::Options;
+pub use queue::Queue;
+pub use subscription::{RangeFrame, Subscription};
+pub use topic::{TopicInfo, TopicKind, TopicSpec};
+pub use writer::PartitionWriter;

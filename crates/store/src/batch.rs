@@ -21,7 +21,7 @@ use bytes::Bytes;
 use tideline_types::limits::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX};
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, SeqRange, StreamId};
 
-use crate::varint;
+use crate::{Choose, varint};
 
 /// The format that this build writes and reads.
 pub const VERSION: u8 = 1;
@@ -363,11 +363,7 @@ impl<'a> BatchRef<'a> {
 
     /// The same batch with every record for which `choose` says true empty
     /// and marked erased; `None` if it chose none. Adds to `erased`.
-    pub fn erase(
-        &self,
-        erased: &mut u64,
-        choose: &mut dyn FnMut(Seq, &[u8], &[u8]) -> bool,
-    ) -> Option<Bytes> {
+    pub fn erase(&self, erased: &mut u64, choose: &mut Choose<'_>) -> Option<Bytes> {
         let header = &self.header;
         let mut builder =
             BatchBuilder::with_capacity(header.stream, header.epoch, header.first, self.body.len());

@@ -110,6 +110,9 @@ pub struct Extent {
     pub newest: Millis,
 }
 
+/// Says of a record, by number, key and value, whether it is to be erased.
+pub type Choose<'a> = dyn FnMut(Seq, &[u8], &[u8]) -> bool + 'a;
+
 /// What an erase did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EraseReport {
@@ -223,7 +226,7 @@ pub trait Journal: Send + Sync + 'static {
         &self,
         stream: StreamId,
         range: SeqRange,
-        choose: &mut dyn FnMut(Seq, &[u8], &[u8]) -> bool,
+        choose: &mut Choose<'_>,
     ) -> Result<EraseReport, StoreError>;
 
     /// Writes a copy of all streams, each up to a number that is at least what

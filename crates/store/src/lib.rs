@@ -29,7 +29,7 @@ pub use clock::{Clock, ManualClock, RealClock};
 pub use disk::{Disk, DiskFile};
 pub use error::{Outcome, StoreError};
 pub use journal::{
-    AppendError, Bounds, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
+    AppendError, Bounds, Choose, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
     SyncWatcher, Usage,
 };
 pub use table::{Commit, Op, Row, Table, TableName};

@@ -15,7 +15,7 @@ use tideline_types::{Epoch, Seq, SeqRange, StreamId};
 use crate::batch::{BatchRef, Header};
 use crate::epochs;
 use crate::{
-    AppendError, Bounds, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
+    AppendError, Bounds, Choose, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
     StoreError, SyncWatcher, Usage,
 };
 
@@ -345,7 +345,7 @@ impl Journal for MemJournal {
         &self,
         stream: StreamId,
         range: SeqRange,
-        choose: &mut dyn FnMut(Seq, &[u8], &[u8]) -> bool,
+        choose: &mut Choose<'_>,
     ) -> Result<EraseReport, StoreError> {
         let mut report = EraseReport::default();
         let mut state = self.shared.state();

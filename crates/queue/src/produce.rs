@@ -1,0 +1,230 @@
+//! Records from anyone: numbers, times and acknowledgements of topics that
+//! have no owner of their own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tideline_store::batch::{BatchBuilder, RECORD_OVERHEAD_BYTES_MAX};
+use tideline_store::{StoreError, SyncWatcher};
+use tideline_types::limits::{
+    BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_KEY_BYTES_MAX, RECORD_VALUE_BYTES_MAX,
+};
+use tideline_types::{
+    Epoch, PartitionId, Position, Seq, SeqRange, StreamId, TopicName, partition_of,
+};
+use tokio::sync::oneshot;
+
+use crate::partition::{Answer, Partition};
+use crate::queue::{Inner, Lane, Topic};
+use crate::writer::newest;
+use crate::{ProduceError, Queue};
+
+type Records = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What one partition's share of a call waits for.
+struct Pending {
+    epoch: Epoch,
+    places: Vec<usize>,
+    answer: oneshot::Receiver<(Answer, Option<StoreError>)>,
+}
+
+impl Queue {
+    /// Appends records, each (key, value), and answers their positions in the
+    /// same order when all are synced. Without a partition, a record goes by
+    /// its key, and one with an empty key to the next partition in turn.
+    ///
+    /// Records of one partition are kept together or not at all; after an
+    /// error, those of other partitions may have been kept.
+    pub async fn produce(
+        &self,
+        topic: &TopicName,
+        partition: Option<PartitionId>,
+        records: Records,
+    ) -> Result<Vec<Position>, ProduceError> {
+        if self.inner.derived().contains_key(topic) {
+            return Err(ProduceError::ReadOnly(topic.clone()));
+        }
+        let found = self.inner.source(topic);
+        let found = found.ok_or_else(|| ProduceError::NoTopic(topic.clone()))?;
+        if found.config.read_only {
+            return Err(ProduceError::ReadOnly(topic.clone()));
+        }
+        let count = records.len();
+        let shares = self.inner.share(&found, partition, &records)?;
+        check(&records, &shares)?;
+        let inner = self.inner.clone();
+        let incarnation = found.config.incarnation;
+        // The first append of a partition fences it, which writes to the disk.
+        let appended = tokio::task::spawn_blocking(move || inner.append(&found, shares, &records));
+        let pending = appended.await.map_err(|_| ProduceError::Full)?;
+        let mut positions = vec![Position::default(); count];
+        let mut outcome = Ok(());
+        for share in pending {
+            let waited = match share {
+                Ok(share) => wait(share).await,
+                Err(error) => Err(error),
+            };
+            match waited {
+                Ok((epoch, range, places)) => {
+                    for (n, place) in places.into_iter().enumerate() {
+                        let seq = range.after.plus(n as u64 + 1);
+                        positions[place] = Position { incarnation, epoch, seq };
+                    }
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome.map(|()| positions)
+    }
+}
+
+async fn wait(share: Pending) -> Result<(Epoch, SeqRange, Vec<usize>), ProduceError> {
+    let what = || "the records' batch".to_owned();
+    match share.answer.await {
+        Ok((Answer::Synced(range), _)) => Ok((share.epoch, range, share.places)),
+        Ok((Answer::Dropped, _)) => Err(ProduceError::NoSpace(what())),
+        Ok((Answer::Failed, Some(error))) => Err(ProduceError::Store(error)),
+        // The partition was taken over, or its topic deleted: nobody knows.
+        Ok((Answer::Failed, None)) | Err(_) => Err(ProduceError::Store(StoreError::Failed {
+            what: what(),
+            cause: "the partition has another owner now".into(),
+        })),
+    }
+}
+
+fn check(
+    records: &Records,
+    shares: &BTreeMap<PartitionId, Vec<usize>>,
+) -> Result<(), ProduceError> {
+    let within = |what, bytes, bytes_max| {
+        let too_large = ProduceError::TooLarge { what, bytes, bytes_max };
+        if bytes > bytes_max { Err(too_large) } else { Ok(()) }
+    };
+    for (key, value) in records {
+        within("a key", key.len(), RECORD_KEY_BYTES_MAX)?;
+        within("a value", value.len(), RECORD_VALUE_BYTES_MAX)?;
+    }
+    let size = |n: &usize| records[*n].0.len() + records[*n].1.len() + RECORD_OVERHEAD_BYTES_MAX;
+    for places in shares.values() {
+        let bytes = places.iter().map(size).sum::<usize>();
+        within("the records of a partition", bytes, BATCH_BYTES_MAX - (1 << 10))?;
+        within("the count of records", places.len(), BATCH_RECORDS_MAX)?;
+    }
+    Ok(())
+}
+
+impl Inner {
+    /// Which records go to which partition, by their places in the call.
+    fn share(
+        &self,
+        topic: &Topic,
+        partition: Option<PartitionId>,
+        records: &Records,
+    ) -> Result<BTreeMap<PartitionId, Vec<usize>>, ProduceError> {
+        let partitions = topic.config.partitions;
+        if let Some(partition) = partition.filter(|p| p.0 >= partitions) {
+            return Err(ProduceError::NoPartition(topic.name.clone(), partition));
+        }
+        let mut shares = BTreeMap::<_, Vec<usize>>::new();
+        for (n, (key, _)) in records.iter().enumerate() {
+            let of_key = || match key.is_empty() {
+                false => partition_of(key, partitions),
+                true => {
+                    let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+                    PartitionId((turn % u32::from(partitions)) as u16)
+                }
+            };
+            shares.entry(partition.unwrap_or_else(of_key)).or_default().push(n);
+        }
+        Ok(shares)
+    }
+
+    fn append(
+        &self,
+        topic: &Topic,
+        shares: BTreeMap<PartitionId, Vec<usize>>,
+        records: &Records,
+    ) -> Vec<Result<Pending, ProduceError>> {
+        let of_share = |(partition, places): (PartitionId, Vec<usize>)| {
+            self.append_share(&topic.lanes[usize::from(partition.0)], places, records)
+        };
+        shares.into_iter().map(of_share).collect()
+    }
+
+    fn append_share(
+        &self,
+        lane: &Arc<Lane>,
+        places: Vec<usize>,
+        records: &Records,
+    ) -> Result<Pending, ProduceError> {
+        if lane.shared().is_none() {
+            self.take_over(lane)?;
+        }
+        let mut shared = lane.shared();
+        let partition = shared.as_mut().ok_or(ProduceError::Full)?;
+        let time = partition.stamp(self.clock.now());
+        let mut batch = BatchBuilder::new(lane.stream, partition.epoch(), partition.next());
+        for &n in &places {
+            batch.push(time, &records[n].0, &records[n].1);
+        }
+        self.journal.append(lane.stream, batch.finish()).map_err(ProduceError::of_append)?;
+        let (ticket, answer) = oneshot::channel();
+        partition.appended(places.len() as u64, time, ticket);
+        Ok(Pending { epoch: partition.epoch(), places, answer })
+    }
+
+    /// Fences the partition for all who produce through this queue.
+    fn take_over(&self, lane: &Arc<Lane>) -> Result<(), ProduceError> {
+        // Only one takes over; the journal's thread never waits for this lock.
+        let _changing = self.changing.lock();
+        if lane.shared().is_some() {
+            return Ok(());
+        }
+        let watcher = Arc::new(Shared { lane: lane.clone() });
+        let bounds = self.journal.fence(lane.stream, watcher).map_err(ProduceError::of_append)?;
+        let newest = newest(&*self.journal, lane.stream);
+        *lane.shared() = Some(Partition::new(bounds.epoch, bounds.synced, newest));
+        Ok(())
+    }
+}
+
+/// Hears the journal for all who produce to one partition.
+struct Shared {
+    lane: Arc<Lane>,
+}
+
+impl Shared {
+    fn answer(
+        &self,
+        error: Option<&StoreError>,
+        step: impl FnOnce(
+            &mut Partition<crate::queue::Ticket>,
+            &mut Vec<(crate::queue::Ticket, Answer)>,
+        ),
+    ) {
+        let mut answers = Vec::new();
+        if let Some(partition) = self.lane.shared().as_mut() {
+            step(partition, &mut answers);
+        }
+        for (ticket, answer) in answers {
+            // A caller that has gone needs no answer.
+            let _ = ticket.send((answer, error.cloned()));
+        }
+    }
+}
+
+impl SyncWatcher for Shared {
+    fn synced(&self, _: StreamId, through: Seq) {
+        self.lane.synced.send_replace(through);
+        self.answer(None, |partition, answers| partition.synced(through, answers));
+    }
+
+    fn failed(&self, _: StreamId, error: &StoreError) {
+        self.answer(Some(error), |partition, answers| partition.failed(answers));
+    }
+
+    fn dropped(&self, _: StreamId, from: Seq, error: &StoreError) {
+        self.answer(Some(error), |partition, answers| partition.dropped(from, answers));
+    }
+}
