@@ -7,6 +7,23 @@
 //!
 //! Knows nothing of HTTP, JSON, titles or which engine stands behind a seam.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod codec;
+pub mod facts;
+mod id;
 pub mod kinds;
 pub mod mark;
+pub mod outcome;
+pub mod pack;
 pub mod query;
+mod retry;
+mod row;
+pub mod rows;
+pub mod rules;
+pub mod timeline;
+
+pub use codec::BadBytes;
+pub use id::{IdBuf, PackedId};
+pub use retry::fingerprint;
+pub use row::{RetrySet, RowRef};

@@ -68,8 +68,10 @@ pub enum Verdict {
     Duplicate,
     /// The kind's cap for a day is reached.
     OverCap,
-    /// `event_ms` lies more than a day ahead.
+    /// `event_ms` lies more than a day ahead, once shifted.
     Ahead,
+    /// `event_ms` is not after 0 once shifted.
+    BeforeEpoch,
 }
 
 /// Marks of one request: fixed-size spans over one buffer, so that a batch

@@ -1,0 +1,326 @@
+//! One user at rest: the rows of one partition key in the table `history`.
+//!
+//! | sort key | value |
+//! |---|---|
+//! | `0` | facts: applied (epoch, seq), counts per (kind, day), deletes, pauses, floors, rewards |
+//! | `1` | remembered retries of all rows |
+//! | `2`, kind's name, `0`, day of UTC | the marks of that day, oldest first |
+//!
+//! Every value begins with its version. Kinds stand by name. Reading checks
+//! everything; no bytes make it panic.
+
+use bytes::Bytes;
+use tideline_store::Op;
+use tideline_types::limits::{KIND_BYTES_MAX, USER_BYTES_MAX};
+use tideline_types::{Epoch, Millis, Seq};
+
+use crate::codec::{BadBytes, Reader, put_text, put_varint};
+use crate::facts::{Block, Facts, Floor, Pause, Rewards};
+use crate::id::{IdBuf, PackedId};
+use crate::kinds::{KindId, Kinds};
+use crate::outcome::{BlockRef, OutcomeRef, Restore};
+use crate::row::{RetrySet, RowRef, read_retry, write_retry};
+use crate::timeline::{Timeline, Touched};
+
+const VERSION: u8 = 1;
+const FACTS: u8 = 0;
+const RETRIES: u8 = 1;
+const DAY: u8 = 2;
+
+/// Bytes at rest that are not what they were meant to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRow {
+    /// A row does not read.
+    #[error("a row of a user's history does not read: {0}")]
+    Bytes(#[from] BadBytes),
+    /// A kind's name that was never declared.
+    #[error("a row of a user's history names the kind {0:?}, which is unknown")]
+    Kind(Box<str>),
+}
+
+/// How far the rows at rest have followed the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Applied {
+    /// Of the last outcome applied.
+    pub epoch: Epoch,
+    /// Of the last outcome applied.
+    pub seq: Seq,
+}
+
+/// A user id longer than an object's may be; its length follows.
+const LONG: u8 = 14;
+/// What stays of an erased user: a keyed hash of 16 bytes follows.
+const ERASED: u8 = 15;
+
+/// Whose rows a partition key holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A user's.
+    User(String),
+    /// What stays of an erased user: a keyed hash.
+    Erased([u8; 16]),
+}
+
+/// The partition key of a user: short, and never the beginning of another's.
+pub fn partition_key(user: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(20);
+    if user.len() > tideline_types::limits::FIELD_BYTES_MAX {
+        key.push(LONG);
+        put_text(&mut key, user);
+    } else {
+        IdBuf::pack(user).borrow().write(&mut key);
+    }
+    key
+}
+
+/// The partition key of what stays of an erased user.
+pub fn erased_key(hash: [u8; 16]) -> Vec<u8> {
+    let mut key = vec![ERASED];
+    key.extend_from_slice(&hash);
+    key
+}
+
+/// Whose partition key it is.
+pub fn owner_of(partition_key: &[u8]) -> Result<Owner, BadRow> {
+    let mut reader = Reader::new(partition_key);
+    let owner = match reader.u8()? {
+        ERASED => {
+            let hash = reader.bytes(16)?;
+            Owner::Erased(hash.try_into().expect("sixteen bytes were taken"))
+        }
+        LONG => Owner::User(reader.text(USER_BYTES_MAX)?.to_owned()),
+        form => Owner::User(PackedId::read_body(form, &mut reader)?.text().into()),
+    };
+    if !reader.is_empty() {
+        return Err(BadBytes("bytes are left over").into());
+    }
+    Ok(owner)
+}
+
+/// The user of a partition key.
+pub fn user_of(partition_key: &[u8]) -> Result<String, BadRow> {
+    match owner_of(partition_key)? {
+        Owner::User(user) => Ok(user),
+        Owner::Erased(_) => Err(BadBytes("an erased user's key names no user").into()),
+    }
+}
+
+fn day_key(name: &str, day: i32) -> Bytes {
+    let mut key = Vec::with_capacity(name.len() + 6);
+    key.push(DAY);
+    key.extend_from_slice(name.as_bytes());
+    key.push(0);
+    key.extend_from_slice(&(day as u32 ^ 1 << 31).to_be_bytes());
+    key.into()
+}
+
+/// The changes that bring a user's rows at rest up to `timeline`, of which
+/// `touched` says what changed since the last time. `applied` is the place of
+/// the last outcome in it; `now` decides which retries are still worth a byte.
+pub fn plan(
+    timeline: &Timeline,
+    touched: &Touched,
+    applied: Applied,
+    kinds: &Kinds,
+    now: Millis,
+) -> Vec<Op> {
+    let mut ops = Vec::with_capacity(touched.days().len() + 2);
+    for &(kind, day) in touched.days() {
+        let sort_key = day_key(kinds.name(kind), day);
+        let rows = timeline.day_rows(kind, day);
+        ops.push(if rows.is_empty() {
+            Op::Delete { sort_key }
+        } else {
+            Op::Put { sort_key, value: write_day(day, &rows).into() }
+        });
+    }
+    let retries = write_retries(timeline, kinds, now);
+    let sort_key = Bytes::from_static(&[RETRIES]);
+    match retries {
+        Some((value, _)) => ops.push(Op::Put { sort_key, value: value.into() }),
+        None => ops.push(Op::Delete { sort_key }),
+    }
+    ops.push(Op::Put {
+        sort_key: Bytes::from_static(&[FACTS]),
+        value: write_facts(timeline, applied, kinds).into(),
+    });
+    ops
+}
+
+fn day_start(day: i32) -> Millis {
+    Millis(i64::from(day) * tideline_types::DAY_MS)
+}
+
+fn write_day(day: i32, rows: &[RowRef<'_>]) -> Vec<u8> {
+    let mut value = vec![VERSION];
+    for row in rows {
+        RowRef { retries: RetrySet::EMPTY, ..*row }.write(day_start(day), &mut value);
+    }
+    value
+}
+
+fn write_retries(timeline: &Timeline, kinds: &Kinds, now: Millis) -> Option<(Vec<u8>, Millis)> {
+    let mut newest = None;
+    let mut value = vec![VERSION];
+    put_varint(&mut value, now.0.max(0) as u64);
+    for (kind, row) in timeline.all_kept() {
+        let mut retries = row.retries;
+        retries.retain(|retry| retry.taken_ms > now.plus(-tideline_types::limits::RETRY_WINDOW_MS));
+        let retries = retries.as_slice();
+        let Some(last) = retries.last() else { continue };
+        newest = newest.max(Some(last.taken_ms));
+        put_text(&mut value, kinds.name(kind));
+        row.id.write(&mut value);
+        value.push(retries.len() as u8);
+        retries.iter().for_each(|retry| write_retry(retry, now, &mut value));
+    }
+    newest.map(|newest| (value, newest))
+}
+
+fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds) -> Vec<u8> {
+    let mut value = vec![VERSION];
+    put_varint(&mut value, u64::from(applied.epoch.0));
+    put_varint(&mut value, applied.seq.0);
+    let facts = timeline.facts();
+    let ids: Vec<Option<IdBuf>> =
+        facts.blocks().map(|block| block.id.as_deref().map(IdBuf::pack)).collect();
+    let floors: Vec<IdBuf> = facts.floors().iter().map(|floor| IdBuf::pack(&floor.id)).collect();
+    let restore = Restore {
+        taken_ms: Millis(1),
+        deletes: facts
+            .blocks()
+            .zip(&ids)
+            .map(|(block, id)| BlockRef {
+                kind: block.kind.map(|kind| kinds.name(kind)),
+                id: id.as_ref().map(IdBuf::borrow),
+                after_ms: block.after_ms,
+                before_ms: block.before_ms,
+                until_ms: block.until_ms,
+            })
+            .collect(),
+        pauses: facts.pauses().iter().map(|pause| (pause.from_ms, pause.to_ms)).collect(),
+        off_since: facts.off_since(),
+        floors: facts
+            .floors()
+            .iter()
+            .zip(&floors)
+            .map(|(floor, id)| (kinds.name(floor.kind), floor.event_ms, id.borrow()))
+            .collect(),
+        rewards: timeline
+            .rewards()
+            .iter()
+            .map(|reward| (kinds.name(reward.kind), reward.day))
+            .collect(),
+        rows: Vec::new(),
+    };
+    OutcomeRef::Restore(restore).encode(&mut value);
+    value
+}
+
+/// Reads a user from all rows of its partition key, in order.
+pub fn load(rows: &[(Bytes, Bytes)], kinds: &Kinds) -> Result<(Timeline, Applied), BadRow> {
+    let mut timeline = Timeline::new();
+    let mut applied = Applied::default();
+    let mut retries: Option<&[u8]> = None;
+    for (sort_key, value) in rows {
+        let mut key = Reader::new(sort_key);
+        let mut value = Reader::new(value);
+        if value.u8()? != VERSION {
+            return Err(BadBytes("unknown version").into());
+        }
+        match key.u8()? {
+            FACTS => applied = read_facts(&mut timeline, &mut value, kinds)?,
+            RETRIES => retries = Some(value.left()),
+            DAY => read_day(&mut timeline, &mut key, &mut value, kinds)?,
+            _ => return Err(BadBytes("unknown sort key").into()),
+        }
+    }
+    if let Some(left) = retries {
+        read_retries(&mut timeline, &mut Reader::new(left), kinds)?;
+    }
+    Ok((timeline, applied))
+}
+
+fn known(name: &str, kinds: &Kinds) -> Result<KindId, BadRow> {
+    kinds.find(name).ok_or_else(|| BadRow::Kind(name.into()))
+}
+
+fn read_facts(
+    timeline: &mut Timeline,
+    value: &mut Reader<'_>,
+    kinds: &Kinds,
+) -> Result<Applied, BadRow> {
+    let applied = Applied { epoch: Epoch(value.varint32()?), seq: Seq(value.varint()?) };
+    let outcome = OutcomeRef::decode(value.left()).map_err(|bad| bad.0)?;
+    let OutcomeRef::Restore(restore) = outcome else {
+        return Err(BadBytes("facts are not facts").into());
+    };
+    let mut facts = Facts::default();
+    for block in &restore.deletes {
+        facts.restore_block(Block {
+            kind: block.kind.map(|name| known(name, kinds)).transpose()?,
+            id: block.id.map(PackedId::text),
+            after_ms: block.after_ms,
+            before_ms: block.before_ms,
+            until_ms: block.until_ms,
+        });
+    }
+    for &(from_ms, to_ms) in &restore.pauses {
+        facts.add_pause(Pause { from_ms, to_ms });
+    }
+    if let Some(since) = restore.off_since {
+        facts.off_from(since);
+    }
+    for &(name, event_ms, id) in &restore.floors {
+        facts.raise_floor(Floor { kind: known(name, kinds)?, event_ms, id: id.text() });
+    }
+    let mut rewards = Rewards::default();
+    for &(name, day) in &restore.rewards {
+        rewards.add(known(name, kinds)?, day);
+    }
+    timeline.load_facts(facts, rewards);
+    Ok(applied)
+}
+
+fn read_day(
+    timeline: &mut Timeline,
+    key: &mut Reader<'_>,
+    value: &mut Reader<'_>,
+    kinds: &Kinds,
+) -> Result<(), BadRow> {
+    let left = key.left();
+    let end = memchr::memchr(0, left).ok_or(BadBytes("a day's key is cut short"))?;
+    if end == 0 || end > KIND_BYTES_MAX || left.len() != end + 5 {
+        return Err(BadBytes("a day's key has the wrong length").into());
+    }
+    let name = std::str::from_utf8(&left[..end]).map_err(|_| BadBytes("a kind is not UTF-8"))?;
+    let kind = known(name, kinds)?;
+    let raw: [u8; 4] = left[end + 1..].try_into().expect("the length was checked");
+    let day = (u32::from_be_bytes(raw) ^ 1 << 31) as i32;
+    while !value.is_empty() {
+        let row = RowRef::read(day_start(day), value)?;
+        if row.event_ms.utc_day() != day {
+            return Err(BadBytes("a mark lies outside its day").into());
+        }
+        timeline.load_row(kind, &row);
+    }
+    Ok(())
+}
+
+fn read_retries(
+    timeline: &mut Timeline,
+    value: &mut Reader<'_>,
+    kinds: &Kinds,
+) -> Result<(), BadRow> {
+    let base = Millis(value.varint()? as i64);
+    while !value.is_empty() {
+        let kind = known(value.text(KIND_BYTES_MAX)?, kinds)?;
+        let id = PackedId::read(value)?;
+        let mut retries = RetrySet::EMPTY;
+        for _ in 0..value.u8()? {
+            retries.push(read_retry(base, value)?);
+        }
+        timeline.load_retries(kind, id, retries);
+    }
+    Ok(())
+}

@@ -1,0 +1,365 @@
+//! One user in memory: rows in a compact form, and the rare facts beside them.
+//!
+//! All change goes through [`Timeline::apply`], which reads no clock and no
+//! configuration. Reads take `now` and the rules: retention and a lowered cap
+//! act when something is read.
+
+mod read;
+mod store;
+
+use tideline_types::Millis;
+
+use crate::facts::{Block, ExportDoc, ExportFacts, Facts, Floor, Pause, Rewards};
+use crate::id::{IdBuf, PackedId};
+use crate::kinds::{KindId, Kinds};
+use crate::outcome::{BlockRef, Clear, Cut, Delete, OutcomeRef, Put, Restore};
+use crate::row::{RetrySet, RowRef};
+use crate::rules::Rules;
+use store::Store;
+
+/// A kind's name that no declared kind has. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kind {0:?} is unknown")]
+pub struct UnknownKind(pub Box<str>);
+
+/// What must be rewritten at rest since the last flush. Facts always must.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Day rows, sorted: (kind, day of UTC).
+    days: Vec<(KindId, i32)>,
+    /// Whether the row of remembered retries must.
+    retries: bool,
+    /// Whether anything was applied.
+    any: bool,
+}
+
+impl Touched {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        !self.any
+    }
+
+    /// The day rows that changed, sorted.
+    pub fn days(&self) -> &[(KindId, i32)] {
+        &self.days
+    }
+
+    /// Whether remembered retries changed.
+    pub fn retries(&self) -> bool {
+        self.retries
+    }
+
+    /// Heap bytes.
+    pub fn bytes(&self) -> usize {
+        self.days.capacity() * size_of::<(KindId, i32)>()
+    }
+
+    /// Adds what `other` holds.
+    pub fn merge(&mut self, other: &Self) {
+        other.days.iter().for_each(|&(kind, day)| self.day(kind, day));
+        self.retries |= other.retries;
+        self.any |= other.any;
+    }
+
+    fn day(&mut self, kind: KindId, day: i32) {
+        if let Err(at) = self.days.binary_search(&(kind, day)) {
+            self.days.insert(at, (kind, day));
+        }
+    }
+
+    fn row(&mut self, kind: KindId, row: &RowRef<'_>) {
+        self.day(kind, row.event_ms.utc_day());
+        self.retries |= !row.retries.as_slice().is_empty();
+    }
+}
+
+/// One user's history.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    store: Store,
+    facts: Option<Box<Facts>>,
+    rewards: Rewards,
+}
+
+impl Timeline {
+    /// A user of whom nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rows kept, shown or not.
+    pub fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Whether no row is kept.
+    pub fn is_empty(&self) -> bool {
+        self.store.len() == 0
+    }
+
+    /// Whether nothing at all is known of the user.
+    pub fn is_blank(&self) -> bool {
+        self.is_empty() && self.facts.is_none() && self.rewards == Rewards::default()
+    }
+
+    /// Whether recording is on.
+    pub fn recording(&self) -> bool {
+        self.facts().off_since().is_none()
+    }
+
+    /// The rare facts.
+    pub(crate) fn facts(&self) -> &Facts {
+        static NONE: Facts = Facts::NONE;
+        self.facts.as_deref().unwrap_or(&NONE)
+    }
+
+    /// The days rewarded.
+    pub(crate) fn rewards(&self) -> &Rewards {
+        &self.rewards
+    }
+
+    /// The kinds already rewarded on a local day.
+    pub fn rewarded_on(&self, day: i32) -> impl Iterator<Item = KindId> {
+        self.rewards.on(day)
+    }
+
+    /// Heap bytes, with an estimate of what the allocator adds.
+    pub fn bytes(&self) -> usize {
+        let facts = self.facts.as_ref().map_or(0, |facts| facts.bytes() + size_of::<Facts>() + 16);
+        self.store.bytes() + facts
+    }
+
+    /// Everything, as an export carries it: rows that are shown, newest first.
+    pub fn export(&self, rules: &Rules, now: Millis) -> ExportDoc {
+        let facts = self.facts();
+        let mut deletes: Vec<Block> = facts.blocks().cloned().collect();
+        deletes.sort();
+        ExportDoc {
+            rows: self.rows(&crate::query::Filter::default(), rules, now),
+            facts: ExportFacts {
+                deletes,
+                pauses: facts.pauses().to_vec(),
+                off_since: facts.off_since(),
+                floors: facts.floors().to_vec(),
+                rewards: self.rewards.iter().collect(),
+            },
+        }
+    }
+
+    /// Takes over what was decided. On an unknown kind nothing changes.
+    pub fn apply(
+        &mut self,
+        outcome: &OutcomeRef<'_>,
+        kinds: &Kinds,
+        touched: &mut Touched,
+    ) -> Result<(), UnknownKind> {
+        match outcome {
+            OutcomeRef::Put(put) => self.put(put, kinds, touched)?,
+            OutcomeRef::Delete(delete) => self.delete(delete, kinds, touched)?,
+            OutcomeRef::Clear(clear) => self.clear(clear, kinds, touched)?,
+            OutcomeRef::Switch(switch) => {
+                let cut = known_cut(&switch.cut, kinds)?;
+                let facts = self.facts_mut();
+                facts.switch(switch.on, switch.taken_ms);
+                apply_cut(facts, &cut);
+            }
+            OutcomeRef::Erase(erase) => {
+                self.store.retain(|kind, row| {
+                    touched.row(kind, row);
+                    false
+                });
+                self.facts = None;
+                self.facts_mut().add_block(Block::all(erase.taken_ms));
+                self.rewards.cut(erase.day);
+            }
+            OutcomeRef::Restore(restore) => self.restore(restore, kinds, touched)?,
+        }
+        if self.facts.as_ref().is_some_and(|facts| facts.is_empty()) {
+            self.facts = None;
+        }
+        touched.any = true;
+        Ok(())
+    }
+
+    fn facts_mut(&mut self) -> &mut Facts {
+        self.facts.get_or_insert_default()
+    }
+
+    fn put(
+        &mut self,
+        put: &Put<'_>,
+        kinds: &Kinds,
+        touched: &mut Touched,
+    ) -> Result<(), UnknownKind> {
+        let kind = known(put.kind, kinds)?;
+        self.put_row(kind, &put.row, touched);
+        if let Some((event_ms, id)) = put.floor {
+            self.store.retain(|own, row| {
+                let stays = own != kind
+                    || row.event_ms > event_ms
+                    || (row.event_ms == event_ms && row.id.cmp_text(id).is_gt());
+                if !stays {
+                    touched.row(own, row);
+                }
+                stays
+            });
+            self.facts_mut().raise_floor(Floor { kind, event_ms, id: id.text() });
+        }
+        if let Some(day) = put.first_of {
+            self.rewards.add(kind, day);
+        }
+        Ok(())
+    }
+
+    fn put_row(&mut self, kind: KindId, row: &RowRef<'_>, touched: &mut Touched) {
+        touched.row(kind, row);
+        self.store.put(kind, row, |old| touched.row(kind, old));
+    }
+
+    fn delete(
+        &mut self,
+        delete: &Delete<'_>,
+        kinds: &Kinds,
+        touched: &mut Touched,
+    ) -> Result<(), UnknownKind> {
+        let keys = delete.keys.iter().map(|(kind, id)| Ok((known(kind, kinds)?, *id)));
+        let keys: Vec<(KindId, PackedId<'_>)> = keys.collect::<Result<_, _>>()?;
+        let cut = known_cut(&delete.cut, kinds)?;
+        let facts = self.facts.get_or_insert_default();
+        apply_cut(facts, &cut);
+        for (kind, id) in keys {
+            self.store.remove(kind, id, |old| touched.row(kind, old));
+            facts.add_block(Block::of(kind, &id.text(), delete.taken_ms));
+        }
+        Ok(())
+    }
+
+    fn clear(
+        &mut self,
+        clear: &Clear<'_>,
+        kinds: &Kinds,
+        touched: &mut Touched,
+    ) -> Result<(), UnknownKind> {
+        let kind = clear.kind.map(|kind| known(kind, kinds)).transpose()?;
+        let cut = known_cut(&clear.cut, kinds)?;
+        let block = Block {
+            kind,
+            id: clear.id.map(PackedId::text),
+            after_ms: clear.after_ms,
+            before_ms: clear.before_ms,
+            until_ms: clear.taken_ms,
+        };
+        self.store.retain(|own, row| {
+            let stays = kind.is_some_and(|kind| kind != own)
+                || clear.id.is_some_and(|id| id != row.id)
+                || clear.after_ms.is_some_and(|after| row.event_ms < after)
+                || clear.before_ms.is_some_and(|before| row.event_ms >= before);
+            if !stays {
+                touched.row(own, row);
+            }
+            stays
+        });
+        let facts = self.facts_mut();
+        apply_cut(facts, &cut);
+        facts.add_block(block);
+        Ok(())
+    }
+
+    fn restore(
+        &mut self,
+        restore: &Restore<'_>,
+        kinds: &Kinds,
+        touched: &mut Touched,
+    ) -> Result<(), UnknownKind> {
+        let names = restore.rows.iter().map(|row| row.0);
+        let names = names.chain(restore.floors.iter().map(|floor| floor.0));
+        let names = names.chain(restore.rewards.iter().map(|reward| reward.0));
+        let names = names.chain(restore.deletes.iter().filter_map(|block| block.kind));
+        names.map(|name| known(name, kinds)).collect::<Result<Vec<_>, _>>()?;
+        let facts = self.facts.get_or_insert_default();
+        for block in &restore.deletes {
+            facts.restore_block(known_block(block, kinds)?);
+        }
+        for &(from_ms, to_ms) in &restore.pauses {
+            facts.add_pause(Pause { from_ms, to_ms });
+        }
+        if let Some(since) = restore.off_since {
+            facts.off_from(since);
+        }
+        for &(kind, event_ms, id) in &restore.floors {
+            facts.raise_floor(Floor { kind: known(kind, kinds)?, event_ms, id: id.text() });
+        }
+        for &(kind, day) in &restore.rewards {
+            self.rewards.add(known(kind, kinds)?, day);
+        }
+        for (kind, row) in &restore.rows {
+            self.put_row(known(kind, kinds)?, row, touched);
+        }
+        Ok(())
+    }
+
+    /// Takes a row as it was at rest, with nothing noted as touched.
+    pub(crate) fn load_row(&mut self, kind: KindId, row: &RowRef<'_>) {
+        self.store.put(kind, row, |_| ());
+    }
+
+    /// Gives a row the retries that it had at rest; nothing where the row is
+    /// not there.
+    pub(crate) fn load_retries(&mut self, kind: KindId, id: PackedId<'_>, retries: RetrySet) {
+        let Some(row) = self.store.find(kind, id) else { return };
+        let owned = row.to_row(kind);
+        let id = IdBuf::of(id);
+        let row = RowRef { retries, ..RowRef::of(&owned, &id) };
+        self.store.put(kind, &row, |_| ());
+    }
+
+    /// Takes facts as they were at rest.
+    pub(crate) fn load_facts(&mut self, facts: Facts, rewards: Rewards) {
+        self.facts = (!facts.is_empty()).then(|| Box::new(facts));
+        self.rewards = rewards;
+    }
+
+    /// Drops rows that retention hides, noting their days. No read and no
+    /// decision can tell: it frees space, and may happen at any time.
+    pub fn drop_expired(&mut self, rules: &Rules, now: Millis, touched: &mut Touched) -> usize {
+        let before = self.store.len();
+        self.store.retain(|kind, row| {
+            let stays = !rules.is_expired(kind, row.event_ms, now);
+            if !stays {
+                touched.row(kind, row);
+                touched.any = true;
+            }
+            stays
+        });
+        before - self.store.len()
+    }
+}
+
+fn known(name: &str, kinds: &Kinds) -> Result<KindId, UnknownKind> {
+    kinds.find(name).ok_or_else(|| UnknownKind(name.into()))
+}
+
+fn known_block(block: &BlockRef<'_>, kinds: &Kinds) -> Result<Block, UnknownKind> {
+    Ok(Block {
+        kind: block.kind.map(|kind| known(kind, kinds)).transpose()?,
+        id: block.id.map(PackedId::text),
+        after_ms: block.after_ms,
+        before_ms: block.before_ms,
+        until_ms: block.until_ms,
+    })
+}
+
+/// A [`Cut`] whose kinds are known.
+type KnownCut = (Vec<(Option<KindId>, Millis)>, Option<Millis>);
+
+fn known_cut(cut: &Cut<'_>, kinds: &Kinds) -> Result<KnownCut, UnknownKind> {
+    let one = |&(kind, at): &(Option<&str>, Millis)| {
+        Ok((kind.map(|kind| known(kind, kinds)).transpose()?, at))
+    };
+    Ok((cut.blocks.iter().map(one).collect::<Result<_, _>>()?, cut.pauses))
+}
+
+fn apply_cut(facts: &mut Facts, (blocks, pauses): &KnownCut) {
+    blocks.iter().for_each(|&(kind, cut)| facts.cut_blocks(kind, cut));
+    pauses.iter().for_each(|&cut| facts.cut_pauses(cut));
+}
