@@ -7,7 +7,19 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod backup;
+mod bench;
+mod check;
+pub mod cli;
+mod client;
 pub mod config;
+mod export;
+mod folder;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod import;
+mod logging;
+mod serve;
+mod settings;
+mod token;
+mod topic;

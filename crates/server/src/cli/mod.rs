@@ -1,0 +1,75 @@
+//! What can be typed, and which function answers it.
+//!
+//! Exit status: 0 done, 1 failed, 2 bad usage. Data goes to standard output,
+//! everything else to standard error.
+
+mod args;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{backup, bench, check, export, import, serve, settings, token, topic};
+use args::{Cli, Command, ImportCommand};
+
+pub use args::{
+    BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, ExportArgs, HistoryArgs,
+    ImportFormat, LayerArgs, RestoreArgs, ServeArgs, ServerArgs, TokenArgs, TokenCommand,
+    TopicArgs, TopicCommand,
+};
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// What was typed makes no sense: exit status 2.
+    #[error("{0}")]
+    Usage(String),
+    /// It was tried and did not work: exit status 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Failure {
+    /// A failure that says what was being done and why it did not work.
+    pub fn failed(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
+        Self::Failed(format!("{what}: {why}"))
+    }
+}
+
+/// Reads the command line, does what it says, and says how it went.
+pub fn run() -> ExitCode {
+    // The only TLS provider that is built in; a second call changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&Failure::failed("cannot start threads", error)),
+    };
+    match runtime.block_on(dispatch(cli.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure),
+    }
+}
+
+async fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Import { what: ImportCommand::History(args) } => import::run(args).await,
+        Command::Export(args) => export::run(args).await,
+        Command::Topic(args) => topic::run(args).await,
+        Command::Token(args) => token::run(args).await,
+        Command::Backup(args) => backup::run(args).await,
+        Command::Restore(args) => backup::restore(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Bench(args) => bench::run(args).await,
+        Command::Config(args) => settings::run(&args),
+    }
+}
+
+fn report(failure: &Failure) -> ExitCode {
+    eprintln!("tideline: {failure}");
+    match failure {
+        Failure::Usage(_) => ExitCode::from(2),
+        Failure::Failed(_) => ExitCode::from(1),
+    }
+}

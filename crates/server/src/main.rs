@@ -1,0 +1,10 @@
+//! The `tideline` program.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    tideline_server::cli::run()
+}

@@ -1,0 +1,287 @@
+//! `tideline topic`: topics of a running server.
+
+use std::io::{self, BufRead, Write};
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::cli::{Failure, TopicArgs, TopicCommand};
+use crate::client::{Client, segment};
+
+/// Records in one answer of a tail.
+const TAIL_RECORDS: usize = 500;
+/// How long one answer of a tail may be waited for.
+const TAIL_WAIT_MS: u64 = 20_000;
+/// Records in one request of a produce.
+const PRODUCE_RECORDS: usize = 1_000;
+/// Bytes in one request of a produce, about.
+const PRODUCE_BYTES: usize = 1 << 20;
+
+/// Does what `args` say.
+pub(crate) async fn run(args: TopicArgs) -> Result<(), Failure> {
+    let client = Client::new(&args.server)?;
+    match args.command {
+        TopicCommand::Ls { json } => ls(&client, json).await,
+        TopicCommand::Describe { topic, json } => describe(&client, &topic, json).await,
+        TopicCommand::Create { topic, partitions, retention_hours } => {
+            let mut body = json!({});
+            if let Some(partitions) = partitions {
+                body["partitions"] = partitions.into();
+            }
+            if let Some(hours) = retention_hours {
+                body["retention_hours"] = hours.into();
+            }
+            let request = client.request(Method::PUT, &path(&topic)).json(&body);
+            client.send(request).await?;
+            eprintln!("topic {topic} made");
+            Ok(())
+        }
+        TopicCommand::Rm { topic } => {
+            client.send(client.request(Method::DELETE, &path(&topic))).await?;
+            eprintln!("topic {topic} removed");
+            Ok(())
+        }
+        TopicCommand::Produce { topic, key, value, partition } => {
+            produce(&client, &topic, &key, value, partition).await
+        }
+        TopicCommand::Tail { topic, partition, from, limit, no_follow } => {
+            Tail { client, topic, partition, from, limit, follow: !no_follow }.run().await
+        }
+    }
+}
+
+fn path(topic: &str) -> String {
+    format!("/v1/topics/{}", segment(topic))
+}
+
+async fn ls(client: &Client, json: bool) -> Result<(), Failure> {
+    let answer: Value = client.json(client.request(Method::GET, "/v1/topics")).await?;
+    let empty = Vec::new();
+    let topics = answer["topics"].as_array().unwrap_or(&empty);
+    if json {
+        println!("{}", json!(topics));
+        return Ok(());
+    }
+    println!("{:<24} {:>10}  {:<20} RETENTION", "TOPIC", "PARTITIONS", "KIND");
+    for topic in topics {
+        println!(
+            "{:<24} {:>10}  {:<20} {} h",
+            text(&topic["name"]),
+            topic["partitions"],
+            kind(topic),
+            topic["retention_hours"]
+        );
+    }
+    Ok(())
+}
+
+async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failure> {
+    let answer: Value = client.json(client.request(Method::GET, &path(topic))).await?;
+    if json {
+        println!("{answer}");
+        return Ok(());
+    }
+    println!(
+        "{}  {}, {} partitions, {} h, incarnation {}",
+        text(&answer["name"]),
+        kind(&answer),
+        answer["partitions"],
+        answer["retention_hours"],
+        answer["incarnation"]
+    );
+    println!("{:>9} {:>7} {:>14} {:>14} {:>12}", "PARTITION", "EPOCH", "START", "SYNCED", "BYTES");
+    for bounds in answer["bounds"].as_array().into_iter().flatten() {
+        println!(
+            "{:>9} {:>7} {:>14} {:>14} {:>12}",
+            bounds["partition"],
+            bounds["epoch"],
+            bounds["start"],
+            bounds["synced"],
+            bounds["bytes"]
+        );
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("-")
+}
+
+fn kind(topic: &Value) -> String {
+    let read_only = topic["read_only"] == Value::Bool(true);
+    match topic["source"].as_str() {
+        Some(source) => format!("derived from {source}"),
+        None if read_only => "read-only".into(),
+        None => "source".into(),
+    }
+}
+
+async fn produce(
+    client: &Client,
+    topic: &str,
+    key: &str,
+    value: Option<String>,
+    partition: Option<u16>,
+) -> Result<(), Failure> {
+    let path = format!("{}/records", path(topic));
+    let send = async |values: &mut Vec<String>| -> Result<usize, Failure> {
+        let records: Vec<_> =
+            values.drain(..).map(|value| json!({ "key": key, "value": value })).collect();
+        let mut body = json!({ "records": records });
+        if let Some(partition) = partition {
+            body["partition"] = partition.into();
+        }
+        client.send_patiently(|| client.request(Method::POST, &path).json(&body)).await?;
+        Ok(records.len())
+    };
+    let mut count = 0;
+    let mut values: Vec<String> = value.iter().cloned().collect();
+    if value.is_none() {
+        let mut bytes = 0;
+        for line in io::stdin().lock().lines() {
+            let line = line.map_err(|e| Failure::failed("standard input", e))?;
+            bytes += line.len();
+            values.push(line);
+            if values.len() == PRODUCE_RECORDS || bytes > PRODUCE_BYTES {
+                count += send(&mut values).await?;
+                bytes = 0;
+            }
+        }
+    }
+    if !values.is_empty() {
+        count += send(&mut values).await?;
+    }
+    eprintln!("{count} records written to {topic}");
+    Ok(())
+}
+
+struct Tail {
+    client: Client,
+    topic: String,
+    partition: Option<u16>,
+    from: String,
+    limit: Option<u64>,
+    follow: bool,
+}
+
+#[derive(Deserialize)]
+struct Partitions {
+    partitions: u16,
+}
+
+#[derive(Deserialize)]
+struct Last {
+    covered: Option<Covered>,
+}
+
+#[derive(Deserialize)]
+struct Covered {
+    to: String,
+}
+
+impl Tail {
+    /// Prints records until the limit, or for ever. Partitions are read side
+    /// by side; within one the order is that of the log.
+    async fn run(self) -> Result<(), Failure> {
+        let request = self.client.request(Method::GET, &path(&self.topic));
+        let topic: Partitions = self.client.json(request).await?;
+        let wanted = match self.partition {
+            Some(one) => one..one + 1,
+            None => 0..topic.partitions,
+        };
+        let (lines, mut printed) = mpsc::channel(16);
+        let readers: Vec<_> = wanted
+            .map(|partition| tokio::spawn(self.reader(partition, lines.clone()).read()))
+            .collect();
+        drop(lines);
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        let mut out = io::stdout().lock();
+        let mut outcome = Ok(());
+        while let Some(batch) = printed.recv().await {
+            match batch {
+                Err(failure) => {
+                    outcome = Err(failure);
+                    break;
+                }
+                Ok(batch) => {
+                    for line in batch.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+                        if writeln!(out, "{line}").is_err() {
+                            return Ok(()); // Nobody reads on.
+                        }
+                    }
+                    let _ = out.flush();
+                    left = left.saturating_sub(batch.len() as u64);
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+        for reader in readers {
+            reader.abort();
+        }
+        outcome
+    }
+
+    fn reader(&self, partition: u16, lines: Lines) -> Reader {
+        let base =
+            format!("{}/records?partition={partition}&limit={TAIL_RECORDS}", path(&self.topic));
+        Reader {
+            client: self.client.clone(),
+            base,
+            from: self.from.clone(),
+            follow: self.follow,
+            lines,
+        }
+    }
+}
+
+type Lines = mpsc::Sender<Result<Vec<String>, Failure>>;
+
+struct Reader {
+    client: Client,
+    base: String,
+    from: String,
+    follow: bool,
+    lines: Lines,
+}
+
+impl Reader {
+    async fn read(mut self) {
+        loop {
+            match self.once().await {
+                Ok(lines) if lines.is_empty() && !self.follow => return,
+                Ok(lines) => {
+                    if !lines.is_empty() && self.lines.send(Ok(lines)).await.is_err() {
+                        return;
+                    }
+                }
+                Err(failure) => {
+                    let _ = self.lines.send(Err(failure)).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// One answer's records; moves on to after them.
+    async fn once(&mut self) -> Result<Vec<String>, Failure> {
+        let wait = if self.follow { TAIL_WAIT_MS } else { 0 };
+        let path = format!("{}&from={}&wait_ms={wait}", self.base, segment(&self.from));
+        let response =
+            self.client.send_patiently(|| self.client.request(Method::GET, &path)).await?;
+        let body = response.text().await.map_err(|e| Failure::failed("tail", e))?;
+        let mut lines: Vec<String> = body.lines().map(str::to_owned).collect();
+        let last: Option<Covered> = lines
+            .pop()
+            .and_then(|line| serde_json::from_str::<Last>(&line).ok())
+            .and_then(|last| last.covered);
+        let Some(covered) = last else {
+            return Err(Failure::Failed("the answer was cut off".into()));
+        };
+        self.from = covered.to;
+        Ok(lines)
+    }
+}
