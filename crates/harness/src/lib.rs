@@ -1,0 +1,15 @@
+//! What puts a running Tideline through kills and power cuts, and knows what
+//! it may have lost.
+//!
+//! - [`trail`]: records what a process does to a folder, call by call.
+//! - [`image`]: from a trail and a moment, folders that a disk may legally
+//!   leave behind when the power goes.
+//!
+//! Stands beside the product and imports nothing of it: what it checks, it
+//! checks from outside.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod image;
+pub mod rng;
+pub mod trail;
