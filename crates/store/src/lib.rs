@@ -21,6 +21,8 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod journal;
+pub mod laws;
+pub mod local;
 pub mod mem;
 mod table;
 mod varint;

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use tideline_types::limits::{TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX};
+
 use crate::StoreError;
 
 /// A set of rows of its own within an engine. Part of the data format.
@@ -68,6 +70,21 @@ pub struct Commit {
     pub partition_key: Bytes,
     /// In order.
     pub ops: Vec<Op>,
+}
+
+/// The bounds of a commit. Going over one is a mistake of the caller, who
+/// knows them: it panics, in every engine alike.
+pub(crate) fn check_commit(commit: &Commit) {
+    let key_fits = |key: &Bytes| key.len() <= TABLE_KEY_BYTES_MAX;
+    assert!(key_fits(&commit.partition_key) && !commit.partition_key.is_empty());
+    for op in &commit.ops {
+        match op {
+            Op::Put { sort_key, value } => {
+                assert!(key_fits(sort_key) && value.len() <= TABLE_VALUE_BYTES_MAX);
+            }
+            Op::Delete { sort_key } => assert!(key_fits(sort_key)),
+        }
+    }
 }
 
 /// An ordered map of (partition key, sort key) to value.

@@ -63,6 +63,11 @@ pub const EPOCHS_KEPT_MAX: usize = 1_024;
 /// Bytes of journal files that segments may lag behind, at most.
 pub const UNFILLED_BYTES_MAX: u64 = 256 << 20;
 
+/// Bytes in the partition key or the sort key of a table's row, at most.
+pub const TABLE_KEY_BYTES_MAX: usize = 512;
+/// Bytes in the value of a table's row, at most.
+pub const TABLE_VALUE_BYTES_MAX: usize = 4 << 20;
+
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);
 const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
