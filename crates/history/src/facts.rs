@@ -161,6 +161,13 @@ impl Facts {
         *self == Self::NONE
     }
 
+    /// Whether one delete of everything is all there is.
+    pub(crate) fn is_only_an_erase(&self) -> bool {
+        let [all] = self.ranges.as_slice() else { return false };
+        *all == Block::all(all.until_ms)
+            && *self == Self { ranges: vec![all.clone()], ..Self::NONE }
+    }
+
     /// How many deletes and clears stand.
     pub fn blocks_len(&self) -> usize {
         self.objects.len() + self.ranges.len()

@@ -10,20 +10,28 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod codec;
+pub mod cold;
 pub mod facts;
+mod handle;
 mod id;
 pub mod kinds;
 pub mod mark;
 pub mod outcome;
+pub mod owner;
 pub mod pack;
 pub mod query;
 mod retry;
 mod row;
 pub mod rows;
 pub mod rules;
+mod setup;
+mod task;
 pub mod timeline;
 
 pub use codec::BadBytes;
+pub use handle::History;
 pub use id::{IdBuf, PackedId};
 pub use retry::fingerprint;
 pub use row::{RetrySet, RowRef};
+pub use setup::prepare;
+pub use task::{DAILY_FIRST, Options, TOPIC};

@@ -1,8 +1,9 @@
-//! How a mark that comes again is told.
+//! Keyed hashes: how a mark that comes again is told, and an erased user.
 
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
+use siphasher::sip128::{Hasher128, SipHasher24 as SipHasher128};
 use tideline_types::Millis;
 
 /// The keyed fingerprint of (`event_id`, sent `event_ms`): stable for the life
@@ -12,6 +13,13 @@ pub fn fingerprint(key: &[u8; 16], event_id: &str, sent_ms: Option<Millis>) -> u
     hasher.write_u64(sent_ms.map_or(0, |ms| ms.0 as u64));
     hasher.write(event_id.as_bytes());
     hasher.finish()
+}
+
+/// The keyed hash under which an erased user is remembered.
+pub(crate) fn user_hash(key: &[u8; 16], user: &str) -> [u8; 16] {
+    let mut hasher = SipHasher128::new_with_key(key);
+    hasher.write(user.as_bytes());
+    hasher.finish128().as_bytes()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Rules {
     pub kinds: Arc<Kinds>,
     /// The zone in which days begin.
     pub zone: TimeZone,
-    /// Keys the fingerprints of retries.
+    /// Keys the fingerprints of retries and the hashes of erased users.
     pub key: [u8; 16],
 }
 
@@ -45,6 +45,11 @@ pub enum TooMany {
 }
 
 impl Rules {
+    /// The keyed hash that stands for an erased user.
+    pub fn user_hash(&self, user: &str) -> [u8; 16] {
+        crate::retry::user_hash(&self.key, user)
+    }
+
     /// The cap of a kind, if it has one.
     pub(crate) fn cap(&self, kind: KindId) -> Option<usize> {
         let cap = self.kinds.get(kind).max_records as usize;

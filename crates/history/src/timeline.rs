@@ -102,6 +102,12 @@ impl Timeline {
         self.is_empty() && self.facts.is_none() && self.rewards == Rewards::default()
     }
 
+    /// Whether all that is known is what an erase leaves: one delete of
+    /// everything, and the kinds rewarded on its day.
+    pub(crate) fn is_erased_only(&self) -> bool {
+        self.is_empty() && self.facts().is_only_an_erase()
+    }
+
     /// Whether recording is on.
     pub fn recording(&self) -> bool {
         self.facts().off_since().is_none()

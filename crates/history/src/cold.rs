@@ -1,0 +1,207 @@
+//! What a partition keeps at rest, besides a user's own rows: erased users,
+//! erases whose bytes are still in files, and the partition's place.
+//!
+//! | table | partition key | sort key | value |
+//! |---|---|---|---|
+//! | history | the user | see `rows` | their rows, facts, applied (epoch, seq) |
+//! | history | the erased user's hash | facts | the facts row of a user of whom nothing else is left |
+//! | meta | `history/erasing` | partition, hash | the erase's seq, until no file holds a byte of theirs |
+//! | meta | `history/place` | partition | version, epoch, seq, `taken_ms` |
+//!
+//! A user's rows and the note of their erase lie under different keys, so no
+//! write covers both. The note is written first and carries the erase's seq:
+//! rows that have applied less than it are void.
+
+use bytes::Bytes;
+use tideline_store::{Commit, Op, StoreError, Table, TableName};
+use tideline_types::{Epoch, Millis, PartitionId, Seq};
+
+use crate::kinds::Kinds;
+use crate::owner::Place;
+use crate::rows;
+use crate::rules::Rules;
+use crate::timeline::{Timeline, Touched};
+
+/// What the tables hold of one user.
+#[derive(Clone, Debug, Default)]
+pub struct ColdUser {
+    /// One scan of the user's partition key.
+    pub rows: Vec<(Bytes, Bytes)>,
+    /// One scan of the partition key under the user's hash: what stays of an
+    /// erase, if there ever was one.
+    pub erased: Vec<(Bytes, Bytes)>,
+}
+
+/// A user as they are to be at rest.
+pub(crate) struct Image<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) timeline: &'a Timeline,
+    pub(crate) touched: &'a Touched,
+    /// The last erase among what `touched` speaks of.
+    pub(crate) erased: Option<Seq>,
+    pub(crate) applied: (Epoch, Seq),
+}
+
+/// An erase of which some file may still hold bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Erasing {
+    /// Which user.
+    pub hash: [u8; 16],
+    /// Records of the user at or below this are to become empty.
+    pub through: Seq,
+    /// When the erase was taken.
+    pub taken_ms: Millis,
+}
+
+/// Reads what is at rest of `user`.
+pub fn read(table: &dyn Table, user: &str, hash: &[u8; 16]) -> Result<ColdUser, StoreError> {
+    let key = rows::partition_key(user);
+    let rows = table.scan(TableName::History, &key, &[], None, false, usize::MAX)?;
+    let key = rows::erased_key(*hash);
+    let erased = table.scan(TableName::History, &key, &[], None, false, usize::MAX)?;
+    Ok(ColdUser { rows, erased })
+}
+
+/// The user as their rows say, and the last outcome that these have applied.
+pub(crate) fn load(cold: &ColdUser, kinds: &Kinds) -> Result<(Timeline, Seq), StoreError> {
+    let damaged = |error: rows::BadRow| StoreError::Damaged {
+        file: "tables/history".into(),
+        offset: 0,
+        what: error.to_string(),
+    };
+    let own = rows::load(&cold.rows, kinds).map_err(damaged)?;
+    if cold.erased.is_empty() {
+        return Ok((own.0, own.1.seq));
+    }
+    let void = rows::load(&cold.erased, kinds).map_err(damaged)?;
+    let newer = if own.1.seq > void.1.seq { own } else { void };
+    Ok((newer.0, newer.1.seq))
+}
+
+/// The writes that bring `image` to rest, in order.
+pub(crate) fn commits(
+    image: &Image<'_>,
+    partition: PartitionId,
+    rules: &Rules,
+    now: Millis,
+) -> Vec<Commit> {
+    let (epoch, seq) = image.applied;
+    let applied = rows::Applied { epoch, seq };
+    let mut ops = rows::plan(image.timeline, image.touched, applied, &rules.kinds, now);
+    let mut commits = Vec::with_capacity(1);
+    if let Some(erase) = image.erased {
+        let hash = rules.user_hash(image.user);
+        commits.push(note_erasing(partition, &hash, erase, now));
+        if image.timeline.is_erased_only() {
+            let (puts, mut deletes): (Vec<Op>, Vec<Op>) =
+                ops.into_iter().partition(|op| matches!(op, Op::Put { .. }));
+            deletes.extend(puts.iter().map(|op| match op {
+                Op::Put { sort_key, .. } | Op::Delete { sort_key } => {
+                    Op::Delete { sort_key: sort_key.clone() }
+                }
+            }));
+            let partition_key = rows::erased_key(hash).into();
+            commits.push(Commit { table: TableName::History, partition_key, ops: puts });
+            ops = deletes;
+        }
+    }
+    let partition_key = rows::partition_key(image.user).into();
+    commits.push(Commit { table: TableName::History, partition_key, ops });
+    commits
+}
+
+/// The partition's place, as it was last written; the beginning if never.
+pub fn place(table: &dyn Table, partition: PartitionId) -> Result<Place, StoreError> {
+    let key = partition.0.to_be_bytes();
+    let Some(value) = table.get(TableName::Meta, PLACE_KEY, &key)? else {
+        return Ok(Place::default());
+    };
+    decode_place(&value).ok_or_else(|| StoreError::Damaged {
+        file: "tables/meta".into(),
+        offset: 0,
+        what: format!("place of history/{partition}"),
+    })
+}
+
+/// The write that keeps `place`.
+pub(crate) fn keep_place(partition: PartitionId, place: &Place) -> Commit {
+    let mut value = vec![PLACE_VERSION];
+    value.extend_from_slice(&place.epoch.0.to_be_bytes());
+    value.extend_from_slice(&place.seq.0.to_be_bytes());
+    value.extend_from_slice(&place.taken_ms.0.to_be_bytes());
+    let sort_key = Bytes::copy_from_slice(&partition.0.to_be_bytes());
+    let ops = vec![Op::Put { sort_key, value: value.into() }];
+    Commit { table: TableName::Meta, partition_key: PLACE_KEY.into(), ops }
+}
+
+fn decode_place(value: &[u8]) -> Option<Place> {
+    let (version, rest) = value.split_first()?;
+    let rest: &[u8; 20] = rest.try_into().ok()?;
+    let number = |at: usize| rest[at..at + 8].try_into().ok().map(u64::from_be_bytes);
+    (*version == PLACE_VERSION).then_some(Place {
+        epoch: Epoch(u32::from_be_bytes(rest[..4].try_into().ok()?)),
+        seq: Seq(number(4)?),
+        taken_ms: Millis(number(12)? as i64),
+    })
+}
+
+/// Erases of `partition` whose bytes may still be in files, by hash.
+pub fn erasing(table: &dyn Table, partition: PartitionId) -> Result<Vec<Erasing>, StoreError> {
+    let from = partition.0.to_be_bytes();
+    let to = partition.0.checked_add(1).map(u16::to_be_bytes);
+    let to = to.as_ref().map(<[u8; 2]>::as_slice);
+    let rows = table.scan(TableName::Meta, ERASING_KEY, &from, to, false, usize::MAX)?;
+    let read = rows.iter().map(|(key, value)| {
+        let erasing = (|| {
+            let value: &[u8; 16] = value.as_ref().try_into().ok()?;
+            Some(Erasing {
+                hash: key.get(2..)?.try_into().ok()?,
+                through: Seq(u64::from_be_bytes(value[..8].try_into().ok()?)),
+                taken_ms: Millis(i64::from_be_bytes(value[8..].try_into().ok()?)),
+            })
+        })();
+        erasing.ok_or_else(|| StoreError::Damaged {
+            file: "tables/meta".into(),
+            offset: 0,
+            what: format!("note of an erase in history/{partition}"),
+        })
+    });
+    read.collect()
+}
+
+fn note_erasing(partition: PartitionId, hash: &[u8; 16], seq: Seq, now: Millis) -> Commit {
+    let mut value = seq.0.to_be_bytes().to_vec();
+    value.extend_from_slice(&now.0.to_be_bytes());
+    let op = Op::Put { sort_key: erasing_sort_key(partition, hash), value: value.into() };
+    Commit { table: TableName::Meta, partition_key: ERASING_KEY.into(), ops: vec![op] }
+}
+
+/// The write that forgets notes of erases that are done.
+pub(crate) fn forget_erasing(partition: PartitionId, done: &[Erasing]) -> Commit {
+    let ops = done.iter().map(|e| Op::Delete { sort_key: erasing_sort_key(partition, &e.hash) });
+    Commit { table: TableName::Meta, partition_key: ERASING_KEY.into(), ops: ops.collect() }
+}
+
+fn erasing_sort_key(partition: PartitionId, hash: &[u8; 16]) -> Bytes {
+    [&partition.0.to_be_bytes(), hash.as_slice()].concat().into()
+}
+
+const PLACE_KEY: &[u8] = b"history/place";
+const ERASING_KEY: &[u8] = b"history/erasing";
+const PLACE_VERSION: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_back_and_a_strange_one_is_refused() {
+        let place = Place { epoch: Epoch(3), seq: Seq(9), taken_ms: Millis(1_796_000_000_000) };
+        let Op::Put { value, .. } = &keep_place(PartitionId(1), &place).ops[0] else { panic!() };
+        let golden = [1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 162, 42, 26, 172, 0];
+        assert_eq!(value[..], golden);
+        assert_eq!(decode_place(value), Some(place));
+        assert_eq!(decode_place(&value[1..]), None);
+        assert_eq!(decode_place(&[]), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! How a partition comes to know what it knew: users from cold rows, outcomes
+//! from the log, and a fresh start after a write that did not happen.
+//!
+//! Outcomes found in the log wait beside their user until the user is loaded;
+//! those at or below what the rows have applied are skipped then. So a start
+//! reads the log's tail and no rows at all.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use tideline_store::StoreError;
+use tideline_types::{Millis, Seq};
+
+use super::tier::DIRTY_BYTES;
+use super::{
+    Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, Slots, State,
+    Status, Waiting,
+};
+use crate::cold::{self, ColdUser};
+use crate::kinds::Kinds;
+use crate::mark::Verdict;
+use crate::outcome::OutcomeRef;
+use crate::pack::Pack;
+use crate::timeline::Touched;
+
+/// Erases found in the log, by the keyed hash of their user.
+pub type Erases = BTreeMap<[u8; 16], (Seq, Bytes)>;
+
+impl<W> Owner<W> {
+    /// Takes one outcome of the log into account, in order. An erase names its
+    /// user by hash alone and is collected in `erases`.
+    pub fn replay(
+        &mut self,
+        seq: Seq,
+        time: Millis,
+        key: &[u8],
+        value: Bytes,
+        erases: &mut Erases,
+    ) -> Result<(), StoreError> {
+        debug_assert!(matches!(self.status, Status::Recovering));
+        self.take(time);
+        let outcome = OutcomeRef::decode(&value).map_err(|error| self.damaged(seq, &error))?;
+        if let OutcomeRef::Erase { .. } = outcome {
+            let hash = key.try_into().map_err(|_| self.damaged(seq, &"an erase without a hash"))?;
+            erases.insert(hash, (seq, value));
+            return Ok(());
+        }
+        let user = std::str::from_utf8(key).map_err(|error| self.damaged(seq, &error))?;
+        self.remember(user, seq, value);
+        Ok(())
+    }
+
+    /// After the replay: gives each erase to its user. Returns those whose
+    /// users the log does not name; the caller finds them among the rows and
+    /// calls [`Owner::remember_erase`].
+    pub fn match_erases(&mut self, mut erases: Erases) -> Erases {
+        let slots = (0..self.slots.numbers()).map(SlotId);
+        let named: Vec<(SlotId, [u8; 16])> = slots
+            .filter_map(|slot| Some((slot, self.rules.user_hash(self.slots.name(slot)?))))
+            .collect();
+        for (slot, hash) in named {
+            if let Some((seq, value)) = erases.remove(&hash) {
+                self.remember_at(slot, seq, value);
+            }
+        }
+        erases
+    }
+
+    /// An erase of a user whom only the rows name.
+    pub fn remember_erase(&mut self, user: &str, seq: Seq, value: Bytes) {
+        self.remember(user, seq, value);
+    }
+
+    /// The replay is over: calls are taken from now on.
+    pub fn recovered(&mut self) {
+        let mut firsts: Vec<(Seq, SlotId)> = (0..self.slots.numbers())
+            .filter_map(|at| match self.slots.get(SlotId(at))? {
+                State::Waiting(waiting) => Some((waiting.overlay.first()?.0, SlotId(at))),
+                State::Hot(_) => None,
+            })
+            .collect();
+        firsts.sort_unstable();
+        for (from, _) in &firsts {
+            *self.unrested.entry(*from).or_default() += 1;
+        }
+        self.dirty = firsts.into();
+        self.status = Status::Running;
+    }
+
+    /// The log could not take the batches from `from` on, and they are
+    /// nowhere: everybody who waits is refused, and what is in memory is
+    /// forgotten. The caller replays the log above [`Owner::place`] again,
+    /// then calls [`Owner::recovered`].
+    pub fn dropped(&mut self, from: Seq, error: &StoreError, effects: &mut Vec<Effect<W>>) {
+        assert_eq!(self.synced.next(), from, "what is dropped follows what is synced");
+        self.refuse_all(&Refusal::from(error), effects);
+        self.generation += 1;
+        self.next = self.synced.next();
+        self.slots = Slots::new();
+        self.hot_bytes = 0;
+        self.pack = Pack::default();
+        self.dirty.clear();
+        self.unrested.clear();
+        self.held.clear();
+        self.flights = 0;
+        self.status = Status::Recovering;
+    }
+
+    /// The log took a fault: nothing is taken until the server starts again.
+    pub fn failed(&mut self, error: &StoreError, effects: &mut Vec<Effect<W>>) {
+        self.refuse_all(&Refusal::ReadOnly(error.to_string()), effects);
+        self.held.clear();
+        self.status = Status::Failed(error.clone());
+    }
+
+    /// The user's cold rows are here, or cannot be read.
+    pub fn loaded(
+        &mut self,
+        now: Millis,
+        slot: SlotId,
+        generation: u32,
+        rows: Result<ColdUser, StoreError>,
+        effects: &mut Vec<Effect<W>>,
+    ) {
+        if generation != self.generation || !matches!(self.status, Status::Running) {
+            return;
+        }
+        let now = self.take(now);
+        let Some(State::Waiting(waiting)) = self.slots.get_mut(slot) else { return };
+        let folded = rows.and_then(|cold| fold(cold, waiting, &self.rules.kinds));
+        let mut parked = std::mem::take(&mut waiting.parked);
+        self.parked -= parked.len();
+        match folded {
+            Ok(hot) => {
+                self.wake(slot, hot);
+                self.serve(slot, now, parked, effects);
+            }
+            Err(error) => {
+                waiting.loading = false;
+                let forgettable = waiting.overlay.is_empty();
+                let refusal = Refusal::from(&error);
+                while let Some(parked) = parked.pop_front() {
+                    self.refuse(parked, &refusal, effects);
+                }
+                if forgettable {
+                    self.forget(slot);
+                }
+            }
+        }
+        self.settle(effects);
+    }
+
+    /// Puts a loaded user in the place of the one who waited.
+    fn wake(&mut self, slot: SlotId, mut hot: Hot) {
+        let Some(State::Waiting(waiting)) = self.slots.get(slot) else { return };
+        self.hot_bytes -= waiting.bytes();
+        self.hot_bytes += hot.timeline.bytes();
+        let first = waiting.overlay.first().map(|(seq, _)| *seq);
+        match (&mut hot.dirty, first) {
+            (Some(dirty), Some(first)) => {
+                dirty.from = Some(first);
+                dirty.since_ticks = self.ticks.saturating_sub(self.options.flush_after_ms);
+                self.hot_bytes += DIRTY_BYTES;
+                self.dirty.push_front((first, slot));
+            }
+            (None, Some(first)) => super::tier::leave(&mut self.unrested, first),
+            (_, None) => {}
+        }
+        if let Some(state) = self.slots.get_mut(slot) {
+            *state = State::Hot(hot);
+        }
+    }
+
+    /// Serves what waited for the user, in order of arrival.
+    fn serve(
+        &mut self,
+        slot: SlotId,
+        now: Millis,
+        parked: VecDeque<Parked<W>>,
+        effects: &mut Vec<Effect<W>>,
+    ) {
+        for parked in parked {
+            match parked {
+                Parked::Call { op, waiter } => self.call(slot, op, now, waiter, effects),
+                Parked::Mark { job, place } => {
+                    let Some(held) = self.jobs.get(&job) else { continue };
+                    let (marks, shift_ms, path) = (held.marks.clone(), held.shift_ms, held.path);
+                    let verdict = self.decide(slot, &marks, place, shift_ms, now, path);
+                    let verdict = verdict.expect("the user was just loaded");
+                    self.note(job, place, verdict, effects);
+                }
+            }
+        }
+    }
+
+    /// Writes a verdict down; the last one answers the job.
+    fn note(&mut self, at: u64, place: u32, verdict: Verdict, effects: &mut Vec<Effect<W>>) {
+        let Some(job) = self.jobs.get_mut(&at) else { return };
+        job.verdicts.push((place, verdict));
+        job.left -= 1;
+        if job.left == 0
+            && let Some(job) = self.jobs.remove(&at)
+        {
+            self.answer(job.waiter, Answer::Verdicts(job.verdicts), job.ack, effects);
+        }
+    }
+
+    /// Refuses one parked mark's whole write, or one parked call. What the
+    /// write has decided for other users stays decided and is logged: the
+    /// caller may send it again.
+    fn refuse(&mut self, parked: Parked<W>, refusal: &Refusal, effects: &mut Vec<Effect<W>>) {
+        let waiter = match parked {
+            Parked::Call { waiter, .. } => Some(waiter),
+            Parked::Mark { job, .. } => self.jobs.remove(&job).map(|job| job.waiter),
+        };
+        if let Some(waiter) = waiter {
+            effects.push(Effect::Answer(waiter, Answer::Refused(refusal.clone())));
+        }
+    }
+
+    fn refuse_all(&mut self, refusal: &Refusal, effects: &mut Vec<Effect<W>>) {
+        let mut refused: Vec<W> = Vec::new();
+        refused.extend(self.waiters.drain(..).map(|(_, waiter, _)| waiter));
+        refused.extend(self.open_waiters.drain(..).map(|(waiter, _)| waiter));
+        for at in (0..self.slots.numbers()).map(SlotId) {
+            if let Some(State::Waiting(waiting)) = self.slots.get_mut(at) {
+                let parked = std::mem::take(&mut waiting.parked);
+                refused.extend(parked.into_iter().filter_map(|parked| match parked {
+                    Parked::Call { waiter, .. } => Some(waiter),
+                    Parked::Mark { .. } => None,
+                }));
+            }
+        }
+        refused.extend(std::mem::take(&mut self.jobs).into_values().map(|job| job.waiter));
+        self.parked = 0;
+        let answers = refused.into_iter();
+        effects.extend(answers.map(|w| Effect::Answer(w, Answer::Refused(refusal.clone()))));
+    }
+
+    fn remember(&mut self, user: &str, seq: Seq, value: Bytes) {
+        let slot = self.slots.find(user).unwrap_or_else(|| {
+            let empty = Waiting::default();
+            self.hot_bytes += empty.bytes() + user.len();
+            self.slots.insert(user, State::Waiting(Box::new(empty)))
+        });
+        self.remember_at(slot, seq, value);
+    }
+
+    /// Adds an outcome to a user's overlay, at its place in order.
+    fn remember_at(&mut self, slot: SlotId, seq: Seq, value: Bytes) {
+        let Some(State::Waiting(waiting)) = self.slots.get_mut(slot) else {
+            unreachable!("nobody is loaded during a replay")
+        };
+        let bytes = value.len() + super::OVERLAY_BYTES;
+        let at = waiting.overlay.partition_point(|(there, _)| *there < seq);
+        waiting.overlay.insert(at, (seq, value));
+        waiting.overlay_bytes += bytes;
+        self.hot_bytes += bytes;
+    }
+
+    fn damaged(&self, seq: Seq, what: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Damaged {
+            file: format!("history/{}", self.stream.partition).into(),
+            offset: seq.0,
+            what: format!("outcome: {what}"),
+        }
+    }
+}
+
+/// A user's cold rows with the log's outcomes above them.
+fn fold<W>(cold: ColdUser, waiting: &Waiting<W>, kinds: &Kinds) -> Result<Hot, StoreError> {
+    let (mut timeline, applied) = cold::load(&cold, kinds)?;
+    let mut touched = Touched::default();
+    let mut any = false;
+    let mut erased = None;
+    for (seq, value) in waiting.overlay.iter().filter(|(seq, _)| *seq > applied) {
+        let bad = |what: String| StoreError::Damaged { file: "history".into(), offset: 0, what };
+        let outcome = OutcomeRef::decode(value).map_err(|error| bad(error.to_string()))?;
+        if matches!(outcome, OutcomeRef::Erase { .. }) {
+            erased = Some(*seq);
+        }
+        timeline.apply(&outcome, kinds, &mut touched).map_err(|error| bad(error.to_string()))?;
+        any = true;
+    }
+    let dirty = any.then(|| Box::new(Dirty { touched, erased, ..Dirty::default() }));
+    Ok(Hot { timeline, dirty, used: SECOND_CHANCES })
+}

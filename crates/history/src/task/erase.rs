@@ -1,0 +1,63 @@
+//! Empties the files of users who were erased.
+//!
+//! An erase hides the user at once. Their bytes leave in batches: the log's
+//! records become empty at their positions, the table's files are rewritten,
+//! and only then is the note of the erase forgotten.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tideline_store::{StoreError, TableName};
+use tideline_types::{PartitionId, Seq, SeqRange};
+
+use super::Driver;
+use crate::cold::{self, Erasing};
+
+impl Driver {
+    /// Empties the files if the oldest erase has waited half of its time.
+    pub(super) fn erase_due(self: &Arc<Self>) {
+        let half = self.options.erase_within.as_millis() as i64 / 2;
+        if let Err(error) = self.erase_older_than(half) {
+            tracing::error!(%error, "cannot empty the files of erased users; again soon");
+        }
+    }
+
+    /// Empties the files of all partitions if any erase is older than
+    /// `age_ms`.
+    fn erase_older_than(self: &Arc<Self>, age_ms: i64) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut pending: Vec<(PartitionId, Vec<Erasing>)> = Vec::new();
+        for partition in (0..self.partitions()).map(PartitionId) {
+            let erasing = cold::erasing(&*self.table, partition)?;
+            if !erasing.is_empty() {
+                pending.push((partition, erasing));
+            }
+        }
+        let oldest = pending.iter().flat_map(|(_, e)| e).map(|e| e.taken_ms).min();
+        if oldest.is_none_or(|taken| taken.plus(age_ms) > now) {
+            return Ok(());
+        }
+        for (partition, erasing) in &pending {
+            self.empty_records(*partition, erasing)?;
+        }
+        self.table.purge(TableName::History)?;
+        for (partition, erasing) in &pending {
+            self.table.commit(&[cold::forget_erasing(*partition, erasing)])?;
+        }
+        self.table.sync()?;
+        self.table.purge(TableName::Meta)
+    }
+
+    fn empty_records(&self, partition: PartitionId, erasing: &[Erasing]) -> Result<(), StoreError> {
+        let until: BTreeMap<[u8; 16], Seq> = erasing.iter().map(|e| (e.hash, e.through)).collect();
+        let last = until.values().max().copied().unwrap_or(Seq::ZERO);
+        let range = SeqRange::new(Seq::ZERO, last);
+        let report = self.queue.erase(&self.topic, partition, range, &mut |seq, key, _| {
+            let hash = std::str::from_utf8(key).ok().map(|user| self.rules.user_hash(user));
+            hash.and_then(|hash| until.get(&hash)).is_some_and(|through| seq <= *through)
+        });
+        let report = report.map_err(|error| super::log_error(&error))?;
+        tracing::info!(%partition, erased = report.erased, seen = report.seen, "emptied records of erased users");
+        Ok(())
+    }
+}
