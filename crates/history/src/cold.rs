@@ -198,7 +198,7 @@ mod tests {
     fn a_place_reads_back_and_a_strange_one_is_refused() {
         let place = Place { epoch: Epoch(3), seq: Seq(9), taken_ms: Millis(1_796_000_000_000) };
         let Op::Put { value, .. } = &keep_place(PartitionId(1), &place).ops[0] else { panic!() };
-        let golden = [1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 162, 42, 26, 172, 0];
+        let golden = [1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 162, 41, 241, 40, 0];
         assert_eq!(value[..], golden);
         assert_eq!(decode_place(value), Some(place));
         assert_eq!(decode_place(&value[1..]), None);

@@ -1,0 +1,145 @@
+//! What was acknowledged is there: hot, at rest, after a stop, after a crash.
+
+use std::time::Duration;
+
+use tideline_history::Options;
+use tideline_history::mark::Verdict;
+use tideline_history::owner::Refusal;
+use tideline_history::query::{ClearFilter, ObjectKey};
+use tideline_store::StoreError;
+use tideline_types::UserId;
+
+use crate::site::Site;
+
+fn quick() -> Options {
+    Options { flush_after: Duration::from_millis(500), ..Options::default() }
+}
+
+const FIRST: Verdict = Verdict::Accepted { first_today: true };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acknowledged_mark_is_listed_and_outlives_a_crash_before_any_flush() {
+    let site = Site::new(&Options::default());
+    assert_eq!(site.write("u", &["a"], -5).await, [FIRST]);
+    assert_eq!(site.ids("u").await, ["a"]);
+    let site = site.crash(&Options::default(), 0);
+    assert_eq!(site.ids("u").await, ["a"]);
+    assert!(site.health());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_come_to_rest_and_are_read_from_there() {
+    let site = Site::new(&quick());
+    for n in 0..50 {
+        let id = n.to_string();
+        site.write(&format!("u{}", n % 7), &[&id], -100 + n).await;
+    }
+    site.until_at_rest().await;
+    let site = site.reopen(&quick());
+    let mut total = 0;
+    for user in 0..7 {
+        total += site.count(&format!("u{user}")).await.unwrap();
+    }
+    assert_eq!(total, 50);
+    assert_eq!(site.ids("u0").await, ["49", "42", "35", "28", "21", "14", "7", "0"]);
+    // A retry is told from a new mark even though the row was at rest.
+    assert_eq!(site.write("u0", &["49"], -51).await, [Verdict::Duplicate]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_stays_within_its_budget_and_nothing_is_lost() {
+    let small = Options { hot_budget_bytes: 256 << 10, ..quick() };
+    let site = Site::new(&small);
+    for n in 0..3000 {
+        loop {
+            let user = format!("user-{n}");
+            let kind = site.history.kinds().find("video").unwrap();
+            let mut set = tideline_history::mark::MarkSet::with_capacity(1);
+            set.push(&tideline_history::mark::Mark {
+                user: &user,
+                kind,
+                id: "x",
+                part: None,
+                position_ms: None,
+                duration_ms: None,
+                sent_ms: None,
+                device: None,
+                group: None,
+                finished: false,
+                event_id: None,
+            });
+            use tideline_history::mark::{Ack, Path};
+            match site.history.write(set, 0, Path::Live, Ack::Durable).await {
+                Ok(_) => break,
+                Err(Refusal::Overloaded(_)) => {
+                    site.clock.advance(1000);
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    let hot: usize = site.history.stats().iter().map(|(_, s)| s.hot_bytes).sum();
+    assert!(hot < 2 * small.hot_budget_bytes, "{hot} bytes in memory");
+    for n in (0..3000).step_by(97) {
+        assert_eq!(site.ids(&format!("user-{n}")).await, ["x"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletes_clears_and_erases_hold_across_a_crash() {
+    let site = Site::new(&quick());
+    let user = UserId::new("u").unwrap();
+    site.write("u", &["a", "b", "c"], -50).await;
+    site.write("gone", &["a", "b"], -50).await;
+    site.until_at_rest().await;
+    let kind = site.history.kinds().find("video").unwrap();
+    let key = ObjectKey { kind, id: "a".into() };
+    assert_eq!(site.history.delete(&user, vec![key]).await, Ok(1));
+    site.history.erase(&UserId::new("gone").unwrap()).await.unwrap();
+    let site = site.crash(&quick(), 0);
+    assert_eq!(site.ids("u").await, ["c", "b"]);
+    assert_eq!(site.ids("gone").await, [""; 0]);
+    assert_eq!(site.write("gone", &["z"], -10).await, [Verdict::Stale]);
+    site.until_at_rest().await;
+    let site = site.crash(&quick(), 0);
+    assert_eq!(site.write("gone", &["z"], -10).await, [Verdict::Stale]);
+    assert_eq!(site.history.clear(&user, ClearFilter::default()).await, Ok(2));
+    assert_eq!(site.count("u").await, Ok(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_space_is_an_answer_and_writing_goes_on_when_space_is_back() {
+    let site = Site::new(&quick());
+    site.write("u", &["a"], -50).await;
+    site.journal.set_fault(Some(StoreError::NoSpace { what: "test".into() }));
+    let user = UserId::new("u").unwrap();
+    let refused = site.history.erase(&user).await;
+    assert!(matches!(refused, Err(Refusal::NoSpace(_))), "{refused:?}");
+    site.journal.set_fault(None);
+    loop {
+        match site.count("u").await {
+            Ok(count) => break assert_eq!(count, 1, "what was refused did not happen"),
+            Err(Refusal::Overloaded(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    site.write("u", &["b"], -40).await;
+    assert_eq!(site.ids("u").await, ["b", "a"]);
+    let site = site.crash(&quick(), 0);
+    assert_eq!(site.ids("u").await, ["b", "a"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failed_sync_nothing_is_acknowledged() {
+    let site = Site::new(&quick());
+    site.write("u", &["a"], -50).await;
+    let failed = StoreError::Failed { what: "sync".into(), cause: "test".into() };
+    site.journal.set_fault(Some(failed));
+    let user = UserId::new("u").unwrap();
+    for _ in 0..2 {
+        let refused = site.history.set_recording(&user, false).await;
+        assert!(matches!(refused, Err(Refusal::ReadOnly(_))), "{refused:?}");
+    }
+    assert!(matches!(site.count("u").await, Err(Refusal::ReadOnly(_))));
+}
