@@ -1,6 +1,9 @@
 //! What puts a running Tideline through kills and power cuts, and knows what
 //! it may have lost.
 //!
+//! - [`ledger`]: what was asked, what was answered, and every state that the
+//!   server may therefore be in.
+//! - [`http`], [`reading`]: asks a server, reads it whole.
 //! - [`trail`]: records what a process does to a folder, call by call.
 //! - [`image`]: from a trail and a moment, folders that a disk may legally
 //!   leave behind when the power goes.
@@ -10,6 +13,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod http;
 pub mod image;
+pub mod ledger;
+pub mod reading;
 pub mod rng;
 pub mod trail;
