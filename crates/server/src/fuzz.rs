@@ -30,6 +30,7 @@ pub fn import(bytes: &[u8]) {
         }
     }
     let _ = read_titles(bytes);
+    crate::import::fuzz_pieces(bytes);
 }
 
 /// Reads `bytes` as a configuration file.

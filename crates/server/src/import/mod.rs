@@ -35,3 +35,9 @@ pub use records::{Cut, RECORD_BYTES_MAX, Record, Records};
 pub use run::run;
 pub use tally::Tally;
 pub use youtube::Youtube;
+
+/// Reads `bytes` as an export, to its end or to the first thing that is wrong.
+pub(crate) fn fuzz_pieces(bytes: &[u8]) {
+    let mut pieces = restore::Pieces::new(bytes);
+    while let Ok(Some(_)) = pieces.read() {}
+}

@@ -2,7 +2,7 @@
 //!
 //! Always: a record's `start` is the `end` of the one before it, so reading
 //! can go on from any `end`; memory is bounded by [`RECORD_BYTES_MAX`],
-//! whatever the file holds. Knows nothing of what a record means.
+//! unless another bound is set, whatever the file holds. Knows nothing of what a record means.
 
 use std::io::{self, BufRead};
 
@@ -40,6 +40,7 @@ pub struct Records<R> {
     cut: Cut,
     offset: u64,
     line: u64,
+    limit: usize,
     buffer: Vec<u8>,
     too_long: bool,
 }
@@ -47,7 +48,13 @@ pub struct Records<R> {
 impl<R: BufRead> Records<R> {
     /// `input` stands at `offset` of its file, on `line` (from 1).
     pub fn new(input: R, cut: Cut, offset: u64, line: u64) -> Self {
-        Self { input, cut, offset, line, buffer: Vec::new(), too_long: false }
+        let limit = RECORD_BYTES_MAX;
+        Self { input, cut, offset, line, limit, buffer: Vec::new(), too_long: false }
+    }
+
+    /// With another bound for one record than [`RECORD_BYTES_MAX`].
+    pub fn with_limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
     }
 
     /// The next record, or `None` at the end of the file.
@@ -96,7 +103,7 @@ impl<R: BufRead> Records<R> {
                     _ => {}
                 }
             }
-            keep(&mut self.buffer, &mut self.too_long, &chunk[..taken]);
+            keep(&mut self.buffer, self.limit, &mut self.too_long, &chunk[..taken]);
             self.input.consume(taken);
             self.offset += taken as u64;
             if done {
@@ -148,7 +155,7 @@ impl<R: BufRead> Records<R> {
                 }
             }
             if from < taken {
-                keep(&mut self.buffer, &mut self.too_long, &chunk[from..taken]);
+                keep(&mut self.buffer, self.limit, &mut self.too_long, &chunk[from..taken]);
             }
             self.input.consume(taken);
             self.offset += taken as u64;
@@ -159,8 +166,8 @@ impl<R: BufRead> Records<R> {
     }
 }
 
-fn keep(buffer: &mut Vec<u8>, too_long: &mut bool, bytes: &[u8]) {
-    if *too_long || buffer.len() + bytes.len() > RECORD_BYTES_MAX {
+fn keep(buffer: &mut Vec<u8>, limit: usize, too_long: &mut bool, bytes: &[u8]) {
+    if *too_long || buffer.len() + bytes.len() > limit {
         *too_long = true;
         buffer.clear();
     } else {
