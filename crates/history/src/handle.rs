@@ -170,6 +170,13 @@ impl History {
         (0..).map(PartitionId).zip(self.driver.stats()).collect()
     }
 
+    /// Shows each user that has, or may have, anything, once, until `visit`
+    /// says false. A user whose first mark comes during the call may be left
+    /// out. Reads everything at rest: for exports. Blocks.
+    pub fn users(&self, visit: &mut dyn FnMut(String) -> bool) -> Result<(), StoreError> {
+        self.driver.users(visit)
+    }
+
     /// Refuses new calls, brings everything to rest within `limit`, and stops.
     /// Blocks. What does not come to rest in time is in the log.
     pub fn close(&self, limit: Duration) {

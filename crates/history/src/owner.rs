@@ -351,6 +351,11 @@ impl<W> Owner<W> {
         self.draining = true;
     }
 
+    /// Users in memory; some of them may have nothing.
+    pub fn users(&self) -> impl Iterator<Item = &str> {
+        self.slots.names()
+    }
+
     /// Figures.
     pub fn stats(&self) -> Stats {
         Stats {

@@ -16,6 +16,7 @@ mod erase;
 mod flush;
 mod gate;
 mod load;
+mod users;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -98,6 +98,11 @@ impl<S> Slots<S> {
         self.name_at(id.0)
     }
 
+    /// Every name, in the order of numbers.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.slots.iter().flatten().map(|(name, _)| &**name)
+    }
+
     /// Bytes of the slab and the index themselves.
     pub(super) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Option<(Box<str>, S)>>()

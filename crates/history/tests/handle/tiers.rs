@@ -143,3 +143,31 @@ async fn after_a_failed_sync_nothing_is_acknowledged() {
     }
     assert!(matches!(site.count("u").await, Err(Refusal::ReadOnly(_))));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_user_is_shown_once_at_rest_or_not() {
+    let site = Site::new(&Options::default());
+    let mut expected = Vec::new();
+    for n in 0..30 {
+        site.write(&format!("rested-{n}"), &["1"], n).await;
+        expected.push(format!("rested-{n}"));
+    }
+    site.until_at_rest().await;
+    for n in 0..10 {
+        site.write(&format!("fresh-{n}"), &["1"], n).await;
+        expected.push(format!("fresh-{n}"));
+    }
+    site.write("rested-3", &["2"], 9).await;
+    let (history, mut shown) = (site.history.clone(), Vec::new());
+    tokio::task::block_in_place(|| {
+        history.users(&mut |user| {
+            shown.push(user);
+            true
+        })
+    })
+    .unwrap();
+    shown.sort();
+    expected.sort();
+    assert_eq!(shown, expected);
+    site.history.close(Duration::ZERO);
+}
