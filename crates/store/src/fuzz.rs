@@ -1,6 +1,7 @@
 //! What a fuzzer feeds: each function takes any bytes and must not panic.
 
 use crate::batch::BatchRef;
+pub use crate::local::{fuzz_manifest as manifest, fuzz_rounds as journal_file};
 
 /// A batch of the log, its records, and its erased form.
 pub fn batch(bytes: &[u8]) {

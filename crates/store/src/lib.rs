@@ -15,7 +15,7 @@
 
 pub mod batch;
 mod clock;
-mod disk;
+pub mod disk;
 mod epochs;
 mod error;
 #[doc(hidden)]

@@ -331,6 +331,7 @@ impl Journal for MemJournal {
 
     fn trim(&self, stream: StreamId, through: Seq) -> Result<Seq, StoreError> {
         let mut state = self.shared.state();
+        state.writable()?;
         let Some(found) = state.streams.get_mut(&stream) else { return Ok(Seq::ZERO) };
         while found.batches.front().is_some_and(|b| last_of(b) <= through) {
             if let Some(batch) = found.batches.pop_front() {

@@ -1,8 +1,14 @@
 //! Files, as the journal sees them: the seam where faults are put in.
 
+mod faulty;
+mod real;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub use faulty::{Crash, Fault, Faults, FaultyDisk, KeepAll, Kept, LoseAll, OpKind, Operation};
+pub use real::RealDisk;
 
 /// An open file. Law: bytes written are readable at once by this process, and
 /// survive power loss only after `sync` returned `Ok`; after a failed `sync`

@@ -1,0 +1,215 @@
+//! A round: what one write and one sync of the journal carry.
+//!
+//! ```text
+//!  0  "TLR1"                     8  number of the round  u64
+//!  4  CRC-32C of what follows   16  bytes of its batches u32
+//!     in the header         u32 20  batches, back to back
+//! ```
+//!
+//! A round is written only when the one before it has been synced, so a round
+//! whose header is whole proves every byte before it: damage there is damage,
+//! and not a torn tail. A round without batches (a mark) is written when the
+//! journal rests, to prove the last one; the next round takes its number and
+//! its place.
+
+use crate::batch::{BatchRef, Header};
+
+/// Bytes before the batches of a round.
+pub(super) const HEADER_BYTES: usize = 20;
+
+const MAGIC: &[u8; 4] = b"TLR1";
+
+/// Writes the header of round `number` over the first bytes of `round`.
+pub(super) fn seal(round: &mut [u8], number: u64) {
+    let bytes = (round.len() - HEADER_BYTES) as u32;
+    round[..4].copy_from_slice(MAGIC);
+    round[8..16].copy_from_slice(&number.to_le_bytes());
+    round[16..20].copy_from_slice(&bytes.to_le_bytes());
+    let crc = crc32c::crc32c(&round[8..20]);
+    round[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The number and the batches' bytes of the round that starts at `bytes`.
+fn header(bytes: &[u8]) -> Option<(u64, usize)> {
+    let raw: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+    let crc = u32::from_le_bytes([raw[4], raw[5], raw[6], raw[7]]);
+    if &raw[..4] != MAGIC || crc != crc32c::crc32c(&raw[8..]) {
+        return None;
+    }
+    let number = raw[8..16].try_into().map(u64::from_le_bytes).ok()?;
+    let batches = raw[16..20].try_into().map(u32::from_le_bytes).ok()?;
+    Some((number, batches as usize))
+}
+
+/// A batch in a journal file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) offset: u64,
+    pub(super) header: Header,
+}
+
+/// What a journal file holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// Its whole batches, in order.
+    pub(super) batches: Vec<Found>,
+    /// The number after that of its last round; the one asked for if there is
+    /// none.
+    pub(super) next_round: u64,
+    /// Where reading stopped; the length of the file if nothing is torn.
+    pub(super) end: u64,
+    /// What was found at `end`, if that is not the end of the file.
+    pub(super) torn: Option<String>,
+    /// Bytes before `end` were proven whole by something after it.
+    pub(super) damaged: bool,
+}
+
+/// Reads a journal file. Rounds must be numbered from `first_round` on (any,
+/// if `None`). `last`: no journal file follows, so that its end may be torn.
+pub(super) fn scan(file: &[u8], first_round: Option<u64>, last: bool) -> Scan {
+    let mut scan = Scan {
+        batches: Vec::new(),
+        next_round: first_round.unwrap_or_default(),
+        end: 0,
+        torn: None,
+        damaged: false,
+    };
+    let mut expected = first_round;
+    let mut at = 0;
+    while at < file.len() {
+        let found = header(&file[at..]).filter(|(n, _)| expected.is_none_or(|e| e == *n));
+        let Some((number, bytes)) = found else {
+            scan.stop(at, "no round starts here");
+            break;
+        };
+        scan.next_round = if bytes == 0 { number } else { number.saturating_add(1) };
+        expected = Some(scan.next_round);
+        at += HEADER_BYTES;
+        let end = at.saturating_add(bytes);
+        let round = &file[..end.min(file.len())];
+        while at < end {
+            match BatchRef::parse(&round[at..]) {
+                Ok(batch) => {
+                    let header = *batch.header();
+                    scan.batches.push(Found { offset: at as u64, header });
+                    at += header.len;
+                }
+                Err(error) => {
+                    scan.stop(at, &error.to_string());
+                    scan.damaged = !last || later_round(file, at, scan.next_round);
+                    return scan;
+                }
+            }
+        }
+    }
+    scan.end = at.min(file.len()) as u64;
+    if scan.torn.is_some() {
+        scan.damaged = !last || later_round(file, at, scan.next_round);
+    }
+    scan
+}
+
+impl Scan {
+    fn stop(&mut self, at: usize, what: &str) {
+        self.end = at as u64;
+        self.torn = Some(what.into());
+    }
+}
+
+/// Whether a round numbered `least` or later starts after `at`.
+fn later_round(file: &[u8], at: usize, least: u64) -> bool {
+    let starts = file.windows(MAGIC.len()).enumerate().skip(at);
+    let mut starts = starts.filter(|(_, window)| *window == MAGIC);
+    starts.any(|(start, _)| header(&file[start..]).is_some_and(|(n, _)| n >= least))
+}
+
+/// What a fuzzer feeds.
+pub fn fuzz_rounds(bytes: &[u8]) {
+    let scan = scan(bytes, None, true);
+    assert!(scan.end as usize <= bytes.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tideline_types::{Epoch, Millis, Seq, StreamId};
+
+    use super::*;
+    use crate::batch::BatchBuilder;
+
+    fn file(rounds: &[&[u64]]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for (n, round) in rounds.iter().enumerate() {
+            let mut bytes = vec![0; HEADER_BYTES];
+            for first in *round {
+                let mut batch = BatchBuilder::new(StreamId::default(), Epoch(1), Seq(*first));
+                batch.push(Millis(7), b"key", b"value");
+                bytes.extend(batch.finish());
+            }
+            seal(&mut bytes, 5 + n as u64);
+            file.extend(bytes);
+        }
+        file
+    }
+
+    fn firsts(scan: &Scan) -> Vec<u64> {
+        scan.batches.iter().map(|b| b.header.first.0).collect()
+    }
+
+    #[test]
+    fn a_cut_anywhere_in_the_last_round_leaves_its_whole_batches() {
+        let whole = file(&[&[1], &[2, 3]]);
+        let batch = whole.len() - file(&[&[1], &[2]]).len();
+        for len in 0..whole.len() {
+            let scan = scan(&whole[..len], Some(5), true);
+            assert!(!scan.damaged, "cut to {len}");
+            let expected = (0..=3)
+                .rev()
+                .find(|n| {
+                    let headers = [0, 20, 40, 40][*n];
+                    len >= headers + n * batch
+                })
+                .unwrap();
+            assert_eq!(scan.batches.len(), expected, "cut to {len}");
+        }
+    }
+
+    #[test]
+    fn a_flip_before_a_later_round_is_damage_and_in_the_last_round_a_torn_tail() {
+        let whole = file(&[&[1], &[2], &[3]]);
+        let last = file(&[&[1], &[2]]).len();
+        for at in 0..whole.len() {
+            let mut bad = whole.clone();
+            bad[at] ^= 0x10;
+            let scan = scan(&bad, Some(5), true);
+            assert_eq!(scan.damaged, at < last, "flip at {at}");
+            assert!(scan.torn.is_some());
+        }
+    }
+
+    #[test]
+    fn a_mark_proves_the_round_before_it() {
+        let mut bad = file(&[&[1], &[]]);
+        assert_eq!(firsts(&scan(&bad, Some(5), true)), [1]);
+        bad[HEADER_BYTES + 60] ^= 1;
+        assert!(scan(&bad, Some(5), true).damaged);
+    }
+
+    #[test]
+    fn nothing_may_be_torn_in_a_file_that_another_follows() {
+        let whole = file(&[&[1]]);
+        assert!(scan(&whole[..whole.len() - 1], None, false).damaged);
+        assert!(!scan(&whole, None, false).damaged);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_scan_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            fuzz_rounds(&bytes);
+            let mut in_round = vec![0; HEADER_BYTES];
+            in_round.extend(bytes);
+            seal(&mut in_round, 1);
+            fuzz_rounds(&in_round);
+        }
+    }
+}
