@@ -29,6 +29,7 @@ mod partition;
 mod produce;
 mod queue;
 mod retention;
+mod still;
 mod subscription;
 mod topic;
 mod topics;
@@ -40,6 +41,7 @@ pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, Produ
 pub use fetch::{Fetched, OwnedRecord};
 pub use options::Options;
 pub use queue::Queue;
+pub use still::Still;
 pub use subscription::{RangeFrame, Subscription};
 pub use topic::{TopicInfo, TopicKind, TopicSpec};
 pub use writer::PartitionWriter;

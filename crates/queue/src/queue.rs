@@ -34,6 +34,8 @@ pub(crate) struct Inner {
     pub(crate) changing: Mutex<u64>,
     /// Where the next record without a key goes.
     pub(crate) turn: AtomicU32,
+    /// Read-held while records are freed; write-held by who holds still.
+    pub(crate) freeing: RwLock<()>,
 }
 
 /// A source topic that is active.
@@ -100,6 +102,7 @@ impl Queue {
                 derived: RwLock::default(),
                 changing: Mutex::new(0),
                 turn: AtomicU32::new(0),
+                freeing: RwLock::new(()),
             }),
         };
         queue.load()?;
@@ -168,7 +171,8 @@ impl Queue {
     }
 
     /// Frees what lies at or below `through` now, whatever its age, but never
-    /// what a durable view has not applied. Answers the new start. Blocks.
+    /// what a durable view has not applied, and nothing while someone holds
+    /// still. Answers the new start. Blocks.
     pub fn trim(
         &self,
         topic: &TopicName,
@@ -176,6 +180,9 @@ impl Queue {
         through: Seq,
     ) -> Result<Seq, FetchError> {
         let lane = self.inner.place(topic, partition)?.lane;
+        let Some(_leave) = self.may_free() else {
+            return Ok(self.inner.journal.bounds(lane.stream).unwrap_or_default().start);
+        };
         let through = through.min(Seq(lane.trim_allowed.load(Ordering::Acquire)));
         Ok(self.inner.journal.trim(lane.stream, through)?)
     }

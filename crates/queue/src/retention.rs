@@ -38,9 +38,10 @@ fn oldest(lanes: &[Vec<Extent>], mut over: u64) -> Vec<Option<Seq>> {
 }
 
 impl Queue {
-    /// Frees what is too old or too much at `now`. For a job that runs every
-    /// minute or so. Blocks.
+    /// Frees what is too old or too much at `now`, unless someone holds still.
+    /// For a job that runs every minute or so. Blocks.
     pub fn run_retention(&self, now: Millis) -> Result<(), StoreError> {
+        let Some(_leave) = self.may_free() else { return Ok(()) };
         let journal = &self.inner.journal;
         let mut lanes: Vec<(Arc<Lane>, Vec<Extent>)> = Vec::new();
         let topics: Vec<_> = self.inner.topics().values().cloned().collect();

@@ -170,7 +170,7 @@ impl Queue {
         self.inner.table.sync()
     }
 
-    fn changing(&self) -> MutexGuard<'_, u64> {
+    pub(crate) fn changing(&self) -> MutexGuard<'_, u64> {
         self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -43,3 +43,20 @@ async fn nothing_goes_that_a_durable_view_has_not_applied() {
     house.queue.run_retention(house.clock.now()).unwrap();
     assert_eq!(start(), Seq(3));
 }
+
+#[tokio::test]
+async fn nothing_goes_while_someone_holds_still_and_all_goes_after() {
+    let house = House::new();
+    let topic = house.topic("chat", 1);
+    house.say(&topic, &["old"]).await;
+    house.clock.advance(365 * 86_400_000);
+    house.say(&topic, &["young"]).await;
+    let start = || house.queue.topic(&topic).unwrap().bounds[0].start;
+    let still = house.queue.hold_still();
+    house.queue.run_retention(house.clock.now()).unwrap();
+    assert_eq!(house.queue.trim(&topic, P0, Seq(1)).unwrap(), Seq(1));
+    assert_eq!(start(), Seq(1));
+    drop(still);
+    house.queue.run_retention(house.clock.now()).unwrap();
+    assert_eq!(start(), Seq(2));
+}
