@@ -33,6 +33,7 @@ const RESTORE: u8 = 6;
 pub struct BadOutcome(#[from] pub BadBytes);
 
 /// One decision's outcome, borrowed from its bytes.
+#[allow(clippy::large_enum_variant)] // the large one is nearly all of them, and short-lived
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutcomeRef<'a> {
     /// A row as it becomes.

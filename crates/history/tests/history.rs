@@ -3,5 +3,9 @@
 
 #[path = "history/desk.rs"]
 mod desk;
+#[path = "history/differential.rs"]
+mod differential;
+#[path = "history/model.rs"]
+mod model;
 #[path = "history/scenarios.rs"]
 mod scenarios;

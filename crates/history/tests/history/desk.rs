@@ -15,10 +15,10 @@ use tideline_history::timeline::{Timeline, Touched};
 use tideline_types::Millis;
 
 /// Some moment in late 2026.
-pub const NOW: i64 = 1_796_000_000_000;
+pub(crate) const NOW: i64 = 1_796_000_000_000;
 
 /// The default kinds, as the server declares them.
-pub fn default_kinds() -> Kinds {
+pub(crate) fn default_kinds() -> Kinds {
     let kind = |name: &str| {
         let shop = matches!(name, "shop" | "product");
         Kind {
@@ -35,30 +35,30 @@ pub fn default_kinds() -> Kinds {
 }
 
 /// One user, and all that was logged of them.
-pub struct Desk {
-    pub rules: Rules,
-    pub now: i64,
-    pub user: Timeline,
-    pub touched: Touched,
-    pub log: Vec<Vec<u8>>,
+pub(crate) struct Desk {
+    pub(crate) rules: Rules,
+    pub(crate) now: i64,
+    pub(crate) user: Timeline,
+    pub(crate) touched: Touched,
+    pub(crate) log: Vec<Vec<u8>>,
 }
 
 impl Desk {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(default_kinds())
     }
 
-    pub fn with(kinds: Kinds) -> Self {
+    pub(crate) fn with(kinds: Kinds) -> Self {
         let rules = Rules { kinds: Arc::new(kinds), zone: jiff::tz::TimeZone::UTC, key: [3; 16] };
         let (user, touched) = (Timeline::new(), Touched::default());
         Self { rules, now: NOW, user, touched, log: Vec::new() }
     }
 
-    pub fn kind(&self, name: &str) -> KindId {
+    pub(crate) fn kind(&self, name: &str) -> KindId {
         self.rules.kinds.find(name).unwrap()
     }
 
-    pub fn mark(&self, kind: &str, id: &'static str) -> Mark<'static> {
+    pub(crate) fn mark(&self, kind: &str, id: &'static str) -> Mark<'static> {
         Mark {
             user: "u",
             kind: self.kind(kind),
@@ -75,7 +75,7 @@ impl Desk {
     }
 
     /// Takes an outcome as the owner does: from its bytes, once logged.
-    pub fn take(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn take(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             let outcome = OutcomeRef::decode(&bytes).unwrap();
             self.user.apply(&outcome, &self.rules.kinds, &mut self.touched).unwrap();
@@ -83,7 +83,7 @@ impl Desk {
         }
     }
 
-    pub fn send(&mut self, mark: &Mark<'_>, shift_ms: i64, path: Path) -> Verdict {
+    pub(crate) fn send(&mut self, mark: &Mark<'_>, shift_ms: i64, path: Path) -> Verdict {
         let mut out = Vec::new();
         let verdict = self.rules.mark(&self.user, mark, shift_ms, Millis(self.now), path, &mut out);
         assert_eq!(matches!(verdict, Verdict::Accepted { .. }), !out.is_empty());
@@ -91,7 +91,7 @@ impl Desk {
         verdict
     }
 
-    pub fn delete(&mut self, keys: &[(&str, &str)]) -> u64 {
+    pub(crate) fn delete(&mut self, keys: &[(&str, &str)]) -> u64 {
         let keys: Vec<ObjectKey> = keys
             .iter()
             .map(|(kind, id)| ObjectKey { kind: self.kind(kind), id: (*id).into() })
@@ -102,60 +102,60 @@ impl Desk {
         deleted
     }
 
-    pub fn clear(&mut self, filter: &ClearFilter) -> u64 {
+    pub(crate) fn clear(&mut self, filter: &ClearFilter) -> u64 {
         let mut out = Vec::new();
         let cleared = self.rules.clear(&self.user, filter, Millis(self.now), &mut out).unwrap();
         self.take(out);
         cleared
     }
 
-    pub fn switch(&mut self, on: bool) -> bool {
+    pub(crate) fn switch(&mut self, on: bool) -> bool {
         let mut out = Vec::new();
         let changed = self.rules.switch(&self.user, on, Millis(self.now), &mut out).unwrap();
         self.take(out);
         changed
     }
 
-    pub fn erase(&mut self) {
+    pub(crate) fn erase(&mut self) {
         let mut out = Vec::new();
         self.rules.erase(&self.user, Millis(self.now), &mut out);
         self.take(out);
     }
 
-    pub fn restore(&mut self, doc: &ExportDoc) -> RestoreReport {
+    pub(crate) fn restore(&mut self, doc: &ExportDoc) -> RestoreReport {
         let mut out = Vec::new();
         let report = self.rules.restore(&self.user, doc, Millis(self.now), &mut out).unwrap();
         out.into_iter().for_each(|bytes| self.take(bytes));
         report
     }
 
-    pub fn export(&self) -> ExportDoc {
+    pub(crate) fn export(&self) -> ExportDoc {
         self.user.export(&self.rules, Millis(self.now))
     }
 
-    pub fn row(&self, kind: &str, id: &str) -> Option<Row> {
+    pub(crate) fn row(&self, kind: &str, id: &str) -> Option<Row> {
         self.user.row(self.kind(kind), id, &self.rules, Millis(self.now))
     }
 
-    pub fn rows(&self, filter: &Filter) -> Vec<Row> {
+    pub(crate) fn rows(&self, filter: &Filter) -> Vec<Row> {
         self.user.rows(filter, &self.rules, Millis(self.now))
     }
 
-    pub fn count(&self, filter: &Filter) -> usize {
+    pub(crate) fn count(&self, filter: &Filter) -> usize {
         self.user.count(filter, &self.rules, Millis(self.now))
     }
 
-    pub fn days(&self, filter: &Filter) -> Vec<(i32, u32)> {
+    pub(crate) fn days(&self, filter: &Filter) -> Vec<(i32, u32)> {
         self.user.days(filter, &self.rules, Millis(self.now))
     }
 
-    pub fn page(&self, filter: &Filter, page: PageAt, limit: usize) -> List {
+    pub(crate) fn page(&self, filter: &Filter, page: PageAt, limit: usize) -> List {
         let query = ListQuery { filter: filter.clone(), page, limit };
         self.user.list(&query, &self.rules, Millis(self.now))
     }
 
     /// The whole list by cursor, `limit` at a time.
-    pub fn by_cursor(&self, filter: &Filter, limit: usize) -> Vec<Row> {
+    pub(crate) fn by_cursor(&self, filter: &Filter, limit: usize) -> Vec<Row> {
         let (mut rows, mut below) = (Vec::new(), None);
         loop {
             let list = self.page(filter, PageAt::Below(below), limit);
@@ -172,7 +172,7 @@ impl Desk {
     }
 
     /// The ids of the whole list, newest first.
-    pub fn ids(&self, filter: &Filter) -> Vec<String> {
+    pub(crate) fn ids(&self, filter: &Filter) -> Vec<String> {
         self.rows(filter).iter().map(|row| row.id.to_string()).collect()
     }
 }
