@@ -17,25 +17,43 @@ impl fmt::Display for BadBytes {
 
 impl std::error::Error for BadBytes {}
 
+/// Where bytes are written to.
+pub(crate) trait Out {
+    /// Appends one byte.
+    fn put(&mut self, byte: u8);
+    /// Appends some.
+    fn put_all(&mut self, bytes: &[u8]);
+}
+
+impl Out for Vec<u8> {
+    fn put(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    fn put_all(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// Appends `value` in 7 bits a byte, least first.
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(out: &mut impl Out, mut value: u64) {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        out.put(value as u8 | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.put(value as u8);
 }
 
 /// Appends a signed number so that small ones of either sign are short.
-pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn put_signed(out: &mut impl Out, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
 /// Appends a length of at most 255 bytes and the text.
-pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_text(out: &mut impl Out, text: &str) {
     debug_assert!(text.len() <= usize::from(u8::MAX));
-    out.push(text.len() as u8);
-    out.extend_from_slice(text.as_bytes());
+    out.put(text.len() as u8);
+    out.put_all(text.as_bytes());
 }
 
 /// What is left of some bytes.

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use tideline_types::limits::FIELD_BYTES_MAX;
 
-use crate::codec::{BadBytes, Reader};
+use crate::codec::{BadBytes, Out, Reader};
 
 /// Any text; its length follows.
 const TEXT: u8 = 0;
@@ -83,7 +83,6 @@ impl IdBuf {
 
 impl<'a> PackedId<'a> {
     /// How it is packed, below 16.
-    #[allow(dead_code)] // for the packed store
     pub(crate) fn form(self) -> u8 {
         self.form
     }
@@ -94,11 +93,11 @@ impl<'a> PackedId<'a> {
     }
 
     /// Appends what [`Self::read_body`] reads, given the form.
-    pub(crate) fn write_body(self, out: &mut Vec<u8>) {
+    pub(crate) fn write_body(self, out: &mut impl Out) {
         if self.form == TEXT {
-            out.push(self.bytes.len() as u8);
+            out.put(self.bytes.len() as u8);
         }
-        out.extend_from_slice(self.bytes);
+        out.put_all(self.bytes);
     }
 
     /// Appends form and body.
@@ -169,7 +168,6 @@ impl<'a> PackedId<'a> {
         mine.cmp(theirs)
     }
 
-    #[allow(dead_code)] // for the packed store
     /// One byte that differs for most different ids of a kind.
     pub(crate) fn tag(self, kind: u8) -> u8 {
         let mut hash = u64::from(self.form) << 8 | u64::from(kind);

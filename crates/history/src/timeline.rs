@@ -4,18 +4,22 @@
 //! configuration. Reads take `now` and the rules: retention and a lowered cap
 //! act when something is read.
 
+mod block;
 mod read;
+mod record;
 mod store;
 
 use tideline_types::Millis;
+use tideline_types::limits::RETRY_WINDOW_MS;
 
 use crate::facts::{Block, ExportDoc, ExportFacts, Facts, Floor, Pause, Rewards};
 use crate::id::{IdBuf, PackedId};
 use crate::kinds::{KindId, Kinds};
 use crate::outcome::{BlockRef, Clear, Cut, Delete, OutcomeRef, Put, Restore};
+use crate::query::Retry;
 use crate::row::{RetrySet, RowRef};
 use crate::rules::Rules;
-use store::Store;
+use store::{Head, Store};
 
 /// A kind's name that no declared kind has. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,10 +174,8 @@ impl Timeline {
                 apply_cut(facts, &cut);
             }
             OutcomeRef::Erase(erase) => {
-                self.store.retain(|kind, row| {
-                    touched.row(kind, row);
-                    false
-                });
+                self.all_kept().for_each(|(kind, row)| touched.row(kind, &row));
+                self.store = Store::default();
                 self.facts = None;
                 self.facts_mut().add_block(Block::all(erase.taken_ms));
                 self.rewards.cut(erase.day);
@@ -200,15 +202,12 @@ impl Timeline {
         let kind = known(put.kind, kinds)?;
         self.put_row(kind, &put.row, touched);
         if let Some((event_ms, id)) = put.floor {
-            self.store.retain(|own, row| {
-                let stays = own != kind
-                    || row.event_ms > event_ms
-                    || (row.event_ms == event_ms && row.id.cmp_text(id).is_gt());
-                if !stays {
-                    touched.row(own, row);
-                }
-                stays
-            });
+            let falls = |store: &Store, head: &Head| {
+                head.kind == kind
+                    && (head.event_ms < event_ms
+                        || (head.event_ms == event_ms && store.id(head.place).cmp_text(id).is_le()))
+            };
+            self.store.remove_where(event_ms, falls, |own, row| touched.row(own, row));
             self.facts_mut().raise_floor(Floor { kind, event_ms, id: id.text() });
         }
         if let Some(day) = put.first_of {
@@ -255,16 +254,13 @@ impl Timeline {
             before_ms: clear.before_ms,
             until_ms: clear.taken_ms,
         };
-        self.store.retain(|own, row| {
-            let stays = kind.is_some_and(|kind| kind != own)
-                || clear.id.is_some_and(|id| id != row.id)
-                || clear.after_ms.is_some_and(|after| row.event_ms < after)
-                || clear.before_ms.is_some_and(|before| row.event_ms >= before);
-            if !stays {
-                touched.row(own, row);
-            }
-            stays
-        });
+        let goes = |store: &Store, head: &Head| {
+            kind.is_none_or(|kind| kind == head.kind)
+                && clear.after_ms.is_none_or(|after| after <= head.event_ms)
+                && clear.before_ms.is_none_or(|before| head.event_ms < before)
+                && clear.id.is_none_or(|id| id == store.id(head.place))
+        };
+        self.store.remove_where(Millis(i64::MAX), goes, |own, row| touched.row(own, row));
         let facts = self.facts_mut();
         apply_cut(facts, &cut);
         facts.add_block(block);
@@ -325,17 +321,24 @@ impl Timeline {
         self.rewards = rewards;
     }
 
+    /// Forgets retries that are over a day old. No decision can tell.
+    pub fn drop_retries(&mut self, now: Millis) {
+        let stands = |retry: &Retry| retry.taken_ms > now.plus(-RETRY_WINDOW_MS);
+        self.store.rewrite(|row| {
+            let mut row = *row;
+            row.retries.retain(stands);
+            Some(row)
+        });
+    }
+
     /// Drops rows that retention hides, noting their days. No read and no
     /// decision can tell: it frees space, and may happen at any time.
     pub fn drop_expired(&mut self, rules: &Rules, now: Millis, touched: &mut Touched) -> usize {
         let before = self.store.len();
-        self.store.retain(|kind, row| {
-            let stays = !rules.is_expired(kind, row.event_ms, now);
-            if !stays {
-                touched.row(kind, row);
-                touched.any = true;
-            }
-            stays
+        let goes = |_: &Store, head: &Head| rules.is_expired(head.kind, head.event_ms, now);
+        self.store.remove_where(Millis(i64::MAX), goes, |kind, row| {
+            touched.row(kind, row);
+            touched.any = true;
         });
         before - self.store.len()
     }

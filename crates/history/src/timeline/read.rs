@@ -44,17 +44,50 @@ impl<'r> Shown<'r> {
     }
 }
 
+/// A filter made ready: which rows it lets through, of those that are shown.
+struct Lets<'r> {
+    shown: Shown<'r>,
+    kinds: [u64; 4],
+    from: Millis,
+    to: Millis,
+    unfinished: bool,
+}
+
+impl<'r> Lets<'r> {
+    fn new(user: &Timeline, filter: &Filter, rules: &'r Rules, now: Millis) -> Self {
+        let mut kinds = if filter.kinds.is_empty() { [u64::MAX; 4] } else { [0; 4] };
+        for kind in &filter.kinds {
+            kinds[usize::from(kind.0 >> 6)] |= 1 << (kind.0 & 63);
+        }
+        Self {
+            shown: Shown::new(user, rules, now),
+            kinds,
+            from: filter.after_ms.unwrap_or(Millis(i64::MIN)),
+            to: filter.before_ms.unwrap_or(Millis(i64::MAX)),
+            unfinished: filter.unfinished,
+        }
+    }
+
+    fn through(&self, user: &Timeline, head: &Head) -> bool {
+        self.kinds[usize::from(head.kind.0 >> 6)] >> (head.kind.0 & 63) & 1 == 1
+            && self.from <= head.event_ms
+            && head.event_ms < self.to
+            && self.shown.holds(user, head)
+            && (!self.unfinished || is_unfinished(&user.store.get(head.place)))
+    }
+}
+
 impl Timeline {
     /// Compares (`event_ms`, id), of rows of one kind.
     fn cmp_order(&self, head: &Head, event_ms: Millis, id: PackedId<'_>) -> Ordering {
-        head.event_ms.cmp(&event_ms).then_with(|| self.store.get(head.place).id.cmp_text(id))
+        head.event_ms.cmp(&event_ms).then_with(|| self.store.id(head.place).cmp_text(id))
     }
 
     /// Compares (`event_ms`, kind, id).
     fn cmp_heads(&self, a: &Head, b: &Head) -> Ordering {
         (a.event_ms, a.kind)
             .cmp(&(b.event_ms, b.kind))
-            .then_with(|| self.store.get(a.place).id.cmp_text(self.store.get(b.place).id))
+            .then_with(|| self.store.id(a.place).cmp_text(self.store.id(b.place)))
     }
 
     /// Rows of a kind, kept, shown or not.
@@ -101,17 +134,28 @@ impl Timeline {
         nth: usize,
         except: Option<PackedId<'_>>,
     ) -> Option<Order> {
-        let mut heads: Vec<Head> = self
-            .store
-            .heads()
-            .filter(|head| head.kind == kind)
-            .filter(|head| except.is_none_or(|id| self.store.get(head.place).id != id))
-            .collect();
-        if nth == 0 || nth > heads.len() {
-            return None;
-        }
-        let (_, head, _) = heads.select_nth_unstable_by(nth - 1, |a, b| self.cmp_heads(a, b));
-        Some((head.event_ms, IdBuf::of(self.store.get(head.place).id)))
+        let matches = |head: &Head| {
+            head.kind == kind && except.is_none_or(|id| self.store.id(head.place) != id)
+        };
+        let nth = nth.checked_sub(1)?;
+        let head = if nth == 0 {
+            let mut oldest: Option<Head> = None;
+            self.store.oldest(|head| {
+                let older = oldest.is_none_or(|own| self.cmp_heads(&head, &own).is_lt());
+                if older && matches(&head) {
+                    oldest = Some(head);
+                }
+                oldest.map_or(Millis(i64::MAX), |head| head.event_ms)
+            });
+            oldest?
+        } else {
+            let mut heads: Vec<Head> = self.store.heads().filter(matches).collect();
+            if nth >= heads.len() {
+                return None;
+            }
+            *heads.select_nth_unstable_by(nth, |a, b| self.cmp_heads(a, b)).1
+        };
+        Some((head.event_ms, IdBuf::of(self.store.id(head.place))))
     }
 
     /// Heads of rows that are shown and that the filter lets through.
@@ -121,14 +165,8 @@ impl Timeline {
         rules: &'a Rules,
         now: Millis,
     ) -> impl Iterator<Item = Head> + 'a {
-        let shown = Shown::new(self, rules, now);
-        self.store.heads().filter(move |head| {
-            (filter.kinds.is_empty() || filter.kinds.contains(&head.kind))
-                && filter.after_ms.is_none_or(|after| after <= head.event_ms)
-                && filter.before_ms.is_none_or(|before| head.event_ms < before)
-                && shown.holds(self, head)
-                && (!filter.unfinished || is_unfinished(&self.store.get(head.place)))
-        })
+        let lets = Lets::new(self, filter, rules, now);
+        self.store.heads().filter(move |head| lets.through(self, head))
     }
 
     /// A row by its key, if it is shown.
@@ -139,28 +177,29 @@ impl Timeline {
 
     /// A page of a list, newest first.
     pub fn list(&self, query: &ListQuery, rules: &Rules, now: Millis) -> List {
-        let mut heads: Vec<Head> = Vec::new();
-        let (skip, total) = match &query.page {
-            PageAt::Below(None) => {
-                heads.extend(self.matching(&query.filter, rules, now));
-                (0, None)
-            }
-            PageAt::Below(Some(below)) => {
-                let id = IdBuf::pack(&below.id);
-                heads.extend(
-                    self.matching(&query.filter, rules, now)
-                        .filter(|head| self.is_below(head, below, id.borrow())),
-                );
-                (0, None)
-            }
+        let lets = Lets::new(self, &query.filter, rules, now);
+        let (below, skip, total) = match &query.page {
+            PageAt::Below(None) => (None, 0, None),
+            PageAt::Below(Some(below)) => (Some((below, IdBuf::pack(&below.id))), 0, None),
             PageAt::Skip(skip) => {
-                heads.extend(self.matching(&query.filter, rules, now));
-                (*skip, Some(heads.len()))
+                let matching = self.store.heads().filter(|head| lets.through(self, head));
+                (None, *skip, Some(matching.count()))
             }
         };
         let end = skip.saturating_add(query.limit);
+        let to = below.as_ref().map_or(lets.to, |(below, _)| lets.to.min(below.event_ms.plus(1)));
+        let mut newest = Newest::new(self, end.saturating_add(1));
+        self.store.newest(lets.from, to, |head| {
+            let is_below =
+                below.as_ref().is_none_or(|(below, id)| self.is_below(&head, below, id.borrow()));
+            if is_below && lets.through(self, &head) {
+                newest.add(head);
+            }
+            newest.enough
+        });
+        let mut heads = newest.sorted();
         let more = heads.len() > end;
-        self.newest_first(&mut heads, end);
+        heads.truncate(end);
         let rows = heads.iter().skip(skip).map(|head| self.owned(head)).collect();
         List { rows, more, total }
     }
@@ -168,20 +207,8 @@ impl Timeline {
     fn is_below(&self, head: &Head, below: &RowOrder, id: PackedId<'_>) -> bool {
         (head.event_ms, head.kind)
             .cmp(&(below.event_ms, below.kind))
-            .then_with(|| self.store.get(head.place).id.cmp_text(id))
+            .then_with(|| self.store.id(head.place).cmp_text(id))
             .is_lt()
-    }
-
-    /// Cuts `heads` to the newest `count`, in order.
-    fn newest_first(&self, heads: &mut Vec<Head>, count: usize) {
-        if count == 0 {
-            heads.clear();
-        }
-        if heads.len() > count {
-            heads.select_nth_unstable_by(count - 1, |a, b| self.cmp_heads(b, a));
-            heads.truncate(count);
-        }
-        heads.sort_unstable_by(|a, b| self.cmp_heads(b, a));
     }
 
     fn owned(&self, head: &Head) -> Row {
@@ -191,7 +218,7 @@ impl Timeline {
     /// All rows that the filter lets through, newest first.
     pub fn rows(&self, filter: &Filter, rules: &Rules, now: Millis) -> Vec<Row> {
         let mut heads: Vec<Head> = self.matching(filter, rules, now).collect();
-        self.newest_first(&mut heads, usize::MAX);
+        heads.sort_unstable_by(|a, b| self.cmp_heads(b, a));
         heads.iter().map(|head| self.owned(head)).collect()
     }
 
@@ -252,6 +279,46 @@ impl Timeline {
     /// All rows kept, in no order.
     pub(crate) fn all_kept(&self) -> impl Iterator<Item = (KindId, RowRef<'_>)> {
         self.store.heads().map(|head| (head.kind, self.store.get(head.place)))
+    }
+}
+
+/// The newest so many of the rows that are added.
+struct Newest<'u> {
+    user: &'u Timeline,
+    count: usize,
+    heads: Vec<Head>,
+    /// Older rows than this are not among them.
+    enough: Millis,
+}
+
+impl<'u> Newest<'u> {
+    fn new(user: &'u Timeline, count: usize) -> Self {
+        let room = count.saturating_mul(2).min(user.len() + 1);
+        Self { user, count, heads: Vec::with_capacity(room), enough: Millis(i64::MIN) }
+    }
+
+    fn add(&mut self, head: Head) {
+        if self.heads.len() >= self.count.saturating_mul(2) {
+            self.cut();
+        }
+        self.heads.push(head);
+    }
+
+    fn cut(&mut self) {
+        if self.heads.len() > self.count {
+            let user = self.user;
+            let last = self.count - 1;
+            self.heads.select_nth_unstable_by(last, |a, b| user.cmp_heads(b, a));
+            self.heads.truncate(self.count);
+            self.enough = self.heads[last].event_ms;
+        }
+    }
+
+    fn sorted(mut self) -> Vec<Head> {
+        self.cut();
+        let user = self.user;
+        self.heads.sort_unstable_by(|a, b| user.cmp_heads(b, a));
+        self.heads
     }
 }
 

@@ -343,6 +343,7 @@ impl Pair {
         assert_eq!(before, living(self.desk.export(), self.desk.now), "at rest");
     }
 
+    #[allow(clippy::type_complexity)]
     fn filters(&self) -> Vec<(Filter, impl Fn(&Key, &model::ModelRow) -> bool)> {
         let now = self.desk.now;
         let kind = |name: &str| self.desk.kind(name);

@@ -1,3 +1,4 @@
+#![allow(dead_code, unused_imports)]
 //! What users and players do, and what must come of it.
 
 use tideline_history::mark::{Mark, Path, Verdict};

@@ -1,0 +1,291 @@
+//! Up to 64 rows in one allocation: records from the front, and from the back
+//! two bytes for each, by which a row is found without reading the others.
+//!
+//! ```text
+//! [ record 0 | record 1 | … | free | … | len 1, tag 1 | len 0, tag 0 ]
+//! ```
+//!
+//! `len` 255 means that the record begins with its true length in two bytes.
+//! Times of events are bounded by `oldest` and `newest`, which may be wider
+//! than what the rows span, never narrower.
+
+use tideline_types::Millis;
+
+use super::record::{self, Bases, HeadBits, SPAN_MS};
+use crate::id::PackedId;
+use crate::kinds::KindId;
+use crate::row::RowRef;
+
+/// Rows in a block, at most.
+const ROWS_MAX: u8 = 64;
+/// A block that holds this many bytes takes no more rows.
+const BYTES_FULL: u16 = 4096;
+/// Bytes of the index per row.
+const ENTRY: usize = 2;
+/// Bounds of times are kept in this many ms.
+const BOUND_MS: i64 = 1 << 8;
+/// Blocks grow by about this many bytes: more is waste, less is copying.
+const GROW_BYTES: usize = 64;
+/// Longer records carry their length themselves.
+const WIDE: u8 = u8::MAX;
+
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    bytes: Box<[u8]>,
+    bases: Bases,
+    oldest: u32,
+    newest: u32,
+    used: u16,
+    rows: u8,
+}
+
+/// A record's place in its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// Which row.
+    index: u8,
+    /// Where its record begins, length and all.
+    at: u16,
+    /// Its whole length.
+    len: u16,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self {
+            bytes: Box::default(),
+            bases: Bases { event: 0, taken: 0 },
+            oldest: u32::MAX,
+            newest: 0,
+            used: 0,
+            rows: 0,
+        }
+    }
+}
+
+impl Block {
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.rows)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Whether there is room for one more row.
+    pub(super) fn is_full(&self) -> bool {
+        self.rows >= ROWS_MAX || self.used >= BYTES_FULL
+    }
+
+    /// Whether a row of that time can be told from this block's base.
+    pub(super) fn fits(&self, event_ms: Millis) -> bool {
+        self.is_empty() || (0..SPAN_MS).contains(&event_ms.0.saturating_sub(self.bases.event))
+    }
+
+    /// Heap bytes, with what a common allocator adds.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self.bytes.len() {
+            0 => 0,
+            len => (len + 8).next_multiple_of(16),
+        }
+    }
+
+    /// No row is older.
+    pub(super) fn oldest(&self) -> Millis {
+        match self.rows {
+            0 => Millis(i64::MAX),
+            _ => Millis(self.bases.event + i64::from(self.oldest) * BOUND_MS),
+        }
+    }
+
+    /// No row is newer.
+    pub(super) fn newest(&self) -> Millis {
+        match self.rows {
+            0 => Millis(i64::MIN),
+            _ => Millis(self.bases.event + i64::from(self.newest) * BOUND_MS + BOUND_MS - 1),
+        }
+    }
+
+    fn entry(&self, index: u8) -> (u8, u8) {
+        let at = self.bytes.len() - ENTRY * (usize::from(index) + 1);
+        (self.bytes[at], self.bytes[at + 1])
+    }
+
+    /// All places, oldest arrival first.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        let index = &self.bytes[self.bytes.len() - ENTRY * usize::from(self.rows)..];
+        let mut at = 0u16;
+        index.rchunks_exact(ENTRY).enumerate().map(move |(index, entry)| {
+            let slot = Slot { index: index as u8, at, len: self.true_len(entry[0], at) };
+            at += slot.len;
+            slot
+        })
+    }
+
+    fn true_len(&self, len: u8, at: u16) -> u16 {
+        if len == WIDE {
+            let at = usize::from(at);
+            u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]])
+        } else {
+            u16::from(len)
+        }
+    }
+
+    fn record(&self, slot: Slot) -> &[u8] {
+        let (_, len) = (slot.index, self.entry(slot.index).0);
+        let skip = if len == WIDE { 2 } else { 0 };
+        &self.bytes[usize::from(slot.at) + skip..usize::from(slot.at + slot.len)]
+    }
+
+    pub(super) fn head(&self, slot: Slot) -> (KindId, Millis) {
+        let record = self.record(slot);
+        let head = HeadBits::of(record);
+        (head.kind(record), head.event_ms(self.bases.event))
+    }
+
+    pub(super) fn id(&self, slot: Slot) -> PackedId<'_> {
+        let record = self.record(slot);
+        HeadBits::of(record).id(record)
+    }
+
+    pub(super) fn has_retries(&self, slot: Slot) -> bool {
+        HeadBits::of(self.record(slot)).has_retries()
+    }
+
+    pub(super) fn row(&self, slot: Slot) -> RowRef<'_> {
+        record::read(self.record(slot), self.bases)
+    }
+
+    /// Where the row of (`kind`, `id`) lies; `tag` is the id's tag.
+    pub(super) fn find(&self, kind: KindId, id: PackedId<'_>, tag: u8) -> Option<Slot> {
+        let index = &self.bytes[self.bytes.len() - ENTRY * usize::from(self.rows)..];
+        let mut at = 0u16;
+        for (row, entry) in index.rchunks_exact(ENTRY).enumerate() {
+            let len = self.true_len(entry[0], at);
+            if entry[1] == tag {
+                let slot = Slot { index: row as u8, at, len };
+                let record = self.record(slot);
+                let head = HeadBits::of(record);
+                if head.form() == id.form() && head.kind(record) == kind && head.id(record) == id {
+                    return Some(slot);
+                }
+            }
+            at += len;
+        }
+        None
+    }
+
+    /// Adds a row that is not in the block, and that fits.
+    pub(super) fn push(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
+        if self.is_empty() {
+            let taken = row.retries.as_slice().first().map_or(row.event_ms, |retry| retry.taken_ms);
+            let event = row.event_ms.0.saturating_sub(SPAN_MS / 2);
+            self.bases = Bases { event, taken: taken.0 };
+            (self.oldest, self.newest) = (u32::MAX, 0);
+        }
+        let record = record::write(kind, row, self.bases);
+        let index = self.rows;
+        self.rows += 1;
+        self.splice(Slot { index, at: self.used, len: 0 }, record.as_slice(), tag);
+        self.widen(row.event_ms);
+    }
+
+    /// Puts another row in the place of one.
+    pub(super) fn replace(&mut self, slot: Slot, kind: KindId, row: &RowRef<'_>, tag: u8) {
+        let record = record::write(kind, row, self.bases);
+        self.splice(slot, record.as_slice(), tag);
+        self.widen(row.event_ms);
+    }
+
+    /// Removes a row.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let (start, end) = (usize::from(slot.at), usize::from(slot.at + slot.len));
+        self.bytes.copy_within(end..usize::from(self.used), start);
+        self.used -= slot.len;
+        let size = self.bytes.len();
+        let index = size - ENTRY * usize::from(self.rows);
+        let entry = size - ENTRY * (usize::from(slot.index) + 1);
+        self.bytes.copy_within(index..entry, index + ENTRY);
+        self.rows -= 1;
+        let needed = self.needed();
+        if self.rows == 0 {
+            *self = Self::default();
+        } else if size - needed > 2 * GROW_BYTES + needed / 8 {
+            self.resize(needed);
+        }
+    }
+
+    /// Writes a record over the one at `slot`, whose entry is set anew.
+    fn splice(&mut self, slot: Slot, record: &[u8], tag: u8) {
+        let wide = record.len() >= usize::from(WIDE);
+        let len = record.len() + if wide { 2 } else { 0 };
+        let grown = usize::from(self.used) - usize::from(slot.len) + len;
+        let (at, old_end) = (usize::from(slot.at), usize::from(slot.at + slot.len));
+        let used = usize::from(self.used);
+        self.used = grown as u16;
+        if self.needed() > self.bytes.len() {
+            // The entry of a new row is not there yet: it must not be moved.
+            let entries = usize::from(self.rows) - usize::from(slot.len == 0);
+            self.grow(used, entries);
+        }
+        self.bytes.copy_within(old_end..used, at + len);
+        let mut start = at;
+        if wide {
+            self.bytes[at..at + 2].copy_from_slice(&(len as u16).to_le_bytes());
+            start += 2;
+        }
+        self.bytes[start..at + len].copy_from_slice(record);
+        let entry = self.bytes.len() - ENTRY * (usize::from(slot.index) + 1);
+        self.bytes[entry] = if wide { WIDE } else { len as u8 };
+        self.bytes[entry + 1] = tag;
+    }
+
+    fn needed(&self) -> usize {
+        usize::from(self.used) + ENTRY * usize::from(self.rows)
+    }
+
+    fn grow(&mut self, used: usize, entries: usize) {
+        let size = (self.needed() + GROW_BYTES / 2).next_multiple_of(GROW_BYTES) - 8;
+        let size = size.max(self.needed());
+        self.reallocate(size, used, entries);
+    }
+
+    fn resize(&mut self, needed: usize) {
+        let size = ((needed + 8).next_multiple_of(16) - 8).max(needed);
+        self.reallocate(size, usize::from(self.used), usize::from(self.rows));
+    }
+
+    fn reallocate(&mut self, size: usize, used: usize, entries: usize) {
+        let mut bytes = vec![0; size].into_boxed_slice();
+        bytes[..used].copy_from_slice(&self.bytes[..used]);
+        let index = ENTRY * entries;
+        bytes[size - index..].copy_from_slice(&self.bytes[self.bytes.len() - index..]);
+        self.bytes = bytes;
+    }
+
+    fn widen(&mut self, event_ms: Millis) {
+        let bound = ((event_ms.0 - self.bases.event) / BOUND_MS) as u32;
+        self.oldest = self.oldest.min(bound);
+        self.newest = self.newest.max(bound);
+    }
+
+    /// Makes the bounds as narrow as the rows allow.
+    pub(super) fn narrow(&mut self) {
+        let (mut oldest, mut newest) = (u32::MAX, 0);
+        for slot in self.slots() {
+            let (_, event_ms) = self.head(slot);
+            let bound = ((event_ms.0 - self.bases.event) / BOUND_MS) as u32;
+            oldest = oldest.min(bound);
+            newest = newest.max(bound);
+        }
+        (self.oldest, self.newest) = (oldest, newest);
+    }
+
+    /// Gives back all free bytes.
+    pub(super) fn fit(&mut self) {
+        let needed = self.needed();
+        if self.bytes.len() >= needed + 16 {
+            self.resize(needed);
+        }
+    }
+}
