@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["types", "store", "wire", "queue", "history", "catalogue", "gateway", "harness"],
     ),
     // Aside: runs whole products, and nobody imports it.
+    ("bench", &["types", "store", "wire", "queue", "history"]),
     ("sim", &["types", "store", "wire", "queue", "history", "catalogue", "gateway", "server"]),
 ];
 
