@@ -3,7 +3,7 @@
 #   make run     build and start Tideline on this machine, with three commands to try
 #   make test    formatting, lints and every test; what CI runs
 #   make check   licences and sources of every dependency
-#   make bench   BENCH=history (or another: `tideline bench --help`)
+#   make bench   BENCH=history (or another: `tideline-bench --help`)
 #   make soak    the long versions of the tests, hours rather than minutes
 
 SHELL := /bin/bash
@@ -35,8 +35,8 @@ check: needs
 
 bench: needs
 	@scripts/needs.sh redis-server
-	$(CARGO) build --locked --release -p tideline-server --bin tideline
-	$(TARGET_DIR)/release/tideline bench $(BENCH)
+	$(CARGO) build --locked --release -p tideline-server -p tideline-bench --bin tideline --bin tideline-bench
+	$(TARGET_DIR)/release/tideline-bench $(BENCH)
 
 soak: needs
 	TIDELINE_SOAK=1 $(CARGO) test --locked --release --workspace

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -112,12 +113,12 @@ fn get(address: SocketAddr, path: &str) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Bytes of all files below `dir`.
+/// Bytes that the files below `dir` take on the disk (a hole takes none).
 pub(crate) fn bytes_below(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
     let bytes = entries.flatten().map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => bytes_below(&entry.path()),
-        _ => entry.metadata().map_or(0, |metadata| metadata.len()),
+        _ => entry.metadata().map_or(0, |metadata| metadata.blocks() * 512),
     });
     bytes.sum()
 }
