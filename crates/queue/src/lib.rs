@@ -44,4 +44,5 @@ pub use queue::Queue;
 pub use still::Still;
 pub use subscription::{RangeFrame, Subscription};
 pub use topic::{TopicInfo, TopicKind, TopicSpec};
+pub use topics::topics_at_rest;
 pub use writer::PartitionWriter;

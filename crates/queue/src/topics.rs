@@ -12,7 +12,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tideline_store::{Commit, Op, StoreError, TableName};
+use tideline_store::{Commit, Op, StoreError, Table, TableName};
 use tideline_types::limits::{PARTITIONS_MAX, TOPICS_MAX};
 use tideline_types::{Incarnation, TopicName};
 
@@ -24,6 +24,22 @@ use crate::{CreateError, DeleteError, OpenError, Queue, TopicInfo, TopicSpec};
 const TOPICS: &[u8] = b"queue/topics";
 /// Sorts before every name.
 const GREATEST: &[u8] = b"\0incarnation";
+
+/// The source topics that `table` says are there, with which life and how many
+/// partitions, by name; for checks of a folder that no queue has open.
+pub fn topics_at_rest(table: &dyn Table) -> Result<Vec<(TopicName, Incarnation, u16)>, OpenError> {
+    let rows = table.scan(TableName::Meta, TOPICS, b"", None, false, 2 * TOPICS_MAX + 1)?;
+    let mut topics = Vec::new();
+    for (key, row) in rows.iter().filter(|(key, _)| &key[..] != GREATEST) {
+        let bad = || OpenError::Row(String::from_utf8_lossy(key).into_owned());
+        let name = std::str::from_utf8(key).ok().and_then(|n| TopicName::new(n).ok());
+        let config = Config::decode(row).ok_or_else(bad)?;
+        if config.state == State::Active {
+            topics.push((name.ok_or_else(bad)?, config.incarnation, config.partitions));
+        }
+    }
+    Ok(topics)
+}
 
 impl Queue {
     /// Makes a topic; durable on return. Blocks.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tideline_queue::{CreateError, DeleteError, FetchError, From, TopicKind, TopicSpec};
+use tideline_queue::{
+    CreateError, DeleteError, FetchError, From, TopicKind, TopicSpec, topics_at_rest,
+};
 use tideline_types::Incarnation;
 
 use crate::{ALL, House, LONG, NO_WAIT, P0, name};
@@ -109,4 +111,14 @@ async fn a_derived_topic_keeps_the_numbers_and_advances_over_what_it_leaves_out(
     assert_eq!((got.records.len(), got.range.after.0, got.range.through.0), (0, 2, 4));
     let frame = house.queue.subscribe(&loud, P0, From::Earliest).next().await.unwrap();
     assert_eq!((frame.batches.len(), frame.range.through.0), (1, 4));
+}
+
+#[tokio::test]
+async fn a_check_reads_the_topics_from_the_table_alone() {
+    let house = House::new();
+    let chat = house.queue.topic(&house.topic("chat", 2)).unwrap();
+    let gone = house.topic("gone", 1);
+    house.queue.delete_topic(&gone).unwrap();
+    let at_rest = topics_at_rest(&*house.table).unwrap();
+    assert_eq!(at_rest, [(chat.name, chat.incarnation, 2)]);
 }

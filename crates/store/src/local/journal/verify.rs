@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tideline_types::{Epoch, Seq, StreamId};
+
 use super::keep::span;
 use super::manifest::{Manifest, journal_number, journal_path, segment_path};
 use super::recover::{advance, list, shares};
@@ -33,6 +35,8 @@ pub struct Verified {
     pub records: u64,
     /// Bytes of batches.
     pub bytes: u64,
+    /// Each stream's present epoch and last number, in order of streams.
+    pub ends: Vec<(StreamId, Epoch, Seq)>,
     /// A torn tail, which the next opening cuts: not a finding.
     pub torn: Option<Finding>,
     /// All that is wrong; empty for a sound log.
@@ -74,6 +78,7 @@ pub fn verify_journal(disk: &dyn Disk, dir: &Path) -> Result<Verified, StoreErro
     out.streams = manifest.streams.len() as u64;
     verify_segments(disk, dir, &manifest, &mut out)?;
     verify_files(disk, dir, &mut manifest, &mut out)?;
+    out.ends = manifest.streams.iter().map(|(id, s)| (*id, s.epoch(), s.filled())).collect();
     Ok(out)
 }
 
