@@ -9,7 +9,6 @@
 use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use tideline_store::batch::BatchBuilder;
 use tideline_types::Millis;
 
 use crate::outcome::PutKey;
@@ -107,16 +106,9 @@ impl Pack {
         });
     }
 
-    /// Moves what waits into `batch`, which must have room for it.
-    pub fn seal(&mut self, batch: &mut BatchBuilder) {
-        self.drain(|taken_ms, user, outcome| {
-            batch.push(taken_ms, user, outcome);
-        });
-    }
-
     /// Hands out what waits, in order, as (time, key, value), and empties the
     /// pack; its memory is kept for the next.
-    pub fn drain(&mut self, mut push: impl FnMut(Millis, &[u8], &[u8])) {
+    pub fn seal(&mut self, mut push: impl FnMut(Millis, &[u8], &[u8])) {
         for slot in self.slots.iter().filter(|slot| slot.live) {
             let (user, value) = record(&self.text, slot);
             push(slot.taken_ms, user, value);

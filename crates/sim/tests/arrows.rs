@@ -18,10 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway", &["types", "store", "wire", "queue", "history", "catalogue"]),
     // Aside: kills and power cuts, from outside; for tests alone.
     ("harness", &[]),
-    (
-        "server",
-        &["types", "store", "wire", "queue", "history", "catalogue", "gateway", "harness"],
-    ),
+    ("server", &["types", "store", "wire", "queue", "history", "catalogue", "gateway", "harness"]),
     // Aside: runs whole products, and nobody imports it.
     ("bench", &["types", "store", "wire", "queue", "history"]),
     ("sim", &["types", "store", "wire", "queue", "history", "catalogue", "gateway", "server"]),

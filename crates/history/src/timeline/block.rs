@@ -183,11 +183,31 @@ impl Block {
             self.bases = Bases { event, taken: taken.0 };
             (self.oldest, self.newest) = (u32::MAX, 0);
         }
+        self.add(kind, row, tag);
+    }
+
+    fn add(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
         let record = record::write(kind, row, self.bases);
         let index = self.rows;
         self.rows += 1;
         self.splice(Slot { index, at: self.used, len: 0 }, record.as_slice(), tag);
         self.widen(row.event_ms);
+    }
+
+    /// The same rows, changed where `change` says so, in no more bytes than it
+    /// takes. Times and keys must stay.
+    pub(super) fn rebuilt(
+        &self,
+        change: &mut impl for<'a> FnMut(&RowRef<'a>) -> Option<RowRef<'a>>,
+    ) -> Self {
+        let mut fresh = Self { bases: self.bases, ..Self::default() };
+        for slot in self.slots() {
+            let row = self.row(slot);
+            let row = change(&row).unwrap_or(row);
+            fresh.add(self.head(slot).0, &row, self.entry(slot.index).1);
+        }
+        fresh.fit();
+        fresh
     }
 
     /// Puts another row in the place of one.

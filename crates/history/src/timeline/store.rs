@@ -249,23 +249,15 @@ impl Store {
 
     /// Rewrites rows for which `change` gives another one, of the same time
     /// and key.
-    pub(crate) fn rewrite<'r>(
-        &'r mut self,
+    pub(crate) fn rewrite(
+        &mut self,
         mut change: impl for<'a> FnMut(&RowRef<'a>) -> Option<RowRef<'a>>,
     ) {
         for at in 0..=self.older().len() as u32 {
             let block = self.block_mut(at);
-            if !block.slots().any(|slot| block.has_retries(slot)) {
-                continue;
+            if block.slots().any(|slot| block.has_retries(slot)) {
+                *block = block.rebuilt(&mut change);
             }
-            let mut fresh = Block::default();
-            for slot in block.slots() {
-                let (kind, row) = (block.head(slot).0, block.row(slot));
-                let row = change(&row).unwrap_or(row);
-                fresh.push(kind, &row, row.id.tag(kind.0));
-            }
-            fresh.fit();
-            *block = fresh;
         }
     }
 

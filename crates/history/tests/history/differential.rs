@@ -439,7 +439,7 @@ impl Pair {
         let mut pack = Pack::new();
         let mut last = Millis(0);
         let mut drain = |pack: &mut Pack, user: &mut Timeline| {
-            pack.drain(|time, key, value| {
+            pack.seal(|time, key, value| {
                 assert!(last <= time && key == b"u");
                 last = time;
                 let outcome = OutcomeRef::decode(value).unwrap();
