@@ -479,7 +479,7 @@ impl<W> Owner<W> {
 
     fn seal(&mut self, effects: &mut Vec<Effect<W>>) {
         let mut batch = BatchBuilder::new(self.stream, self.epoch, self.next);
-        self.pack.seal(&mut batch);
+        self.pack.seal(|time, key, value| _ = batch.push(time, key, value));
         self.next = self.next.plus(batch.len() as u64);
         let last = self.next.prev();
         let waiters = self.open_waiters.drain(..);
