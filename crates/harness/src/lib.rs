@@ -3,7 +3,8 @@
 //!
 //! - [`ledger`]: what was asked, what was answered, and every state that the
 //!   server may therefore be in.
-//! - [`http`], [`reading`]: asks a server, reads it whole.
+//! - [`server`], [`http`], [`reading`], [`session`]: starts a server, asks it,
+//!   reads it whole, and compares.
 //! - [`trail`]: records what a process does to a folder, call by call.
 //! - [`image`]: from a trail and a moment, folders that a disk may legally
 //!   leave behind when the power goes.
@@ -18,4 +19,6 @@ pub mod image;
 pub mod ledger;
 pub mod reading;
 pub mod rng;
+pub mod server;
+pub mod session;
 pub mod trail;

@@ -29,6 +29,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// How many marks were counted.
+    pub fn marks(&self) -> u64 {
+        self.accepted + self.stale + self.paused + self.duplicate
+    }
+
     fn count(&mut self, user: &str, step: &Step, became: Became) {
         match became {
             Became::Accepted(first) => {
@@ -138,7 +143,8 @@ impl Ledger {
         for user in by_user(&op).into_keys() {
             let request = op.request();
             let body = request.body.unwrap_or_default();
-            let line = format!("{} {} {body}", request.method, request.path);
+            let mut line = format!("{} {} {body}", request.method, request.path);
+            line.truncate(1_000);
             self.account(&user).story.push(line);
         }
         self.pending = Some(op);
@@ -227,8 +233,9 @@ impl Ledger {
         let fitting: BTreeSet<_> =
             account.worlds.iter().filter(|world| fits(&now(world), found)).cloned().collect();
         if fitting.is_empty() {
-            let worlds = account.worlds.iter().map(now).collect::<Vec<_>>();
-            let told: String = worlds.iter().map(|world| difference(world, found)).collect();
+            let told = account.worlds.iter().map(|world| difference(&now(world), found));
+            let nearest = told.min_by_key(String::len).unwrap_or_default();
+            let told = format!("{user}, of {} allowed states {nearest}", account.worlds.len());
             return Err(self.lie(std::iter::once(&user.to_owned()), &told));
         }
         account.worlds = fitting;
@@ -238,6 +245,12 @@ impl Ledger {
     /// How many states a user may be in.
     pub fn worlds(&self, user: &str) -> usize {
         self.accounts.get(user).map_or(1, |account| account.worlds.len())
+    }
+
+    /// How a user may look to a reader: lists of all allowed states.
+    pub fn looks(&self, user: &str) -> BTreeSet<Vec<Seen>> {
+        let worlds = self.accounts.get(user).map(|account| &account.worlds);
+        worlds.into_iter().flatten().map(Person::list).collect()
     }
 
     /// Whether all allowed states of a user look the same to a reader.
@@ -294,7 +307,7 @@ fn firsts_fit(world: &Person, firsts: &[(String, String)]) -> bool {
 
 /// In words, how a reading differs from a state.
 fn difference(world: &Person, found: &Found) -> String {
-    let mut text = String::from("against one allowed state:\n");
+    let mut text = String::from("against the nearest:\n");
     let mut rows = |what: &str, due: &[Seen], got: &[Seen]| {
         for row in due.iter().filter(|row| !got.contains(row)) {
             text += &format!("  {what} lacks {row:?}\n");

@@ -19,6 +19,11 @@ use std::ops::Range;
 
 pub use recorder::{Ended, Recorder};
 
+/// Sends a signal to the process with the id `process`.
+pub fn signal(process: u32, signal: i32) -> std::io::Result<()> {
+    ptrace::signal(process as libc::pid_t, signal)
+}
+
 /// A file or a folder, for as long as it lives. The recorded folder is 0.
 pub type Node = u32;
 

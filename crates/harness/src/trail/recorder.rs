@@ -82,6 +82,11 @@ impl Recorder {
         lock(&self.trail).events.len()
     }
 
+    /// The program's process id.
+    pub fn pid(&self) -> u32 {
+        self.process as u32
+    }
+
     /// Sends the program a signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         ptrace::signal(self.process, signal)
