@@ -68,6 +68,16 @@ pub const TABLE_KEY_BYTES_MAX: usize = 512;
 /// Bytes in the value of a table's row, at most.
 pub const TABLE_VALUE_BYTES_MAX: usize = 4 << 20;
 
+/// Items of the catalogue that wait to be written, at most.
+pub const ITEMS_WAITING_MAX: usize = 100_000;
+/// Ids that wait for or are with one source of a kind, at most.
+pub const SOURCE_IDS_MAX: usize = 10_000;
+/// Ids in one request to a source, at most.
+pub const SOURCE_BATCH_MAX: usize = 1_000;
+/// Bytes in the answer of a source, at most.
+pub const SOURCE_BODY_BYTES_MAX: usize = 8 << 20;
+
+const _: () = assert!(SOURCE_BATCH_MAX <= SOURCE_IDS_MAX);
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);
 const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
