@@ -80,6 +80,13 @@ pub(crate) struct Told {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger(BTreeMap<StreamId, Told>);
 
+impl Ledger {
+    /// The last number that `id` was told as synced.
+    pub(crate) fn synced(&self, id: StreamId) -> Seq {
+        self.0[&id].synced
+    }
+}
+
 fn value(id: StreamId, epoch: Epoch, seq: Seq) -> String {
     format!("<{}:{epoch}:{seq}>", id.partition)
 }
