@@ -6,6 +6,7 @@ mod table;
 mod table_files;
 mod table_key;
 mod table_purge;
+mod table_tail;
 
 pub use journal::{
     Finding, JournalOptions, LocalJournal, Recovered, Verified, fuzz_manifest, fuzz_rounds,

@@ -21,6 +21,7 @@
 //! Options that shape files are written into a folder when it is made and hold
 //! for its life; those of memory may change at each opening.
 
+use std::fs::{OpenOptions, TryLockError};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ use fjall::{
     Readable, Snapshot,
 };
 
-use super::{table_files as files, table_key as key};
+use super::{table_files as files, table_key as key, table_tail as tail};
 use crate::table::check_commit;
 use crate::{Commit, Op, Row, StoreError, Table, TableName};
 
@@ -130,6 +131,8 @@ pub struct LsmTable {
     gate: RwLock<()>,
     /// Held by the one commit that waits or applies.
     writer: Mutex<()>,
+    /// Held while a sync runs.
+    tail: Mutex<tail::Tail>,
     /// Held by a purge or a backup: a backup's snapshot would keep alive what
     /// a purge must remove.
     pub(super) upkeep: Mutex<()>,
@@ -145,11 +148,27 @@ impl LsmTable {
     /// Opens the table in `dir`, which it makes if needed. Errors: `Locked`,
     /// `Damaged`, `Version`, or what the system says.
     pub fn open(dir: &Path, options: &LsmOptions) -> Result<Self, StoreError> {
+        Self::prepare(dir)?;
         // fjall checks what it reads, but asserts some of it.
         catch_unwind(AssertUnwindSafe(|| Self::open_inner(dir, options))).unwrap_or_else(|_| {
             let what = "the engine gave up on what it found".into();
             Err(StoreError::Damaged { file: dir.to_path_buf(), offset: 0, what })
         })
+    }
+
+    /// Heals or refuses what a power loss left, while nobody else can open it.
+    fn prepare(dir: &Path) -> Result<(), StoreError> {
+        let fact = |error| StoreError::io(format!("open {}", dir.display()), &error);
+        std::fs::create_dir_all(dir).map_err(fact)?;
+        files::sync_dir_of(dir)?;
+        let mut lock = OpenOptions::new();
+        let lock = lock.create(true).truncate(false).write(true).open(dir.join("lock"));
+        let lock = lock.map_err(fact)?;
+        match lock.try_lock() {
+            Ok(()) => tail::prepare(dir),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Locked(dir.to_path_buf())),
+            Err(TryLockError::Error(error)) => Err(fact(error)),
+        }
     }
 
     fn open_inner(dir: &Path, options: &LsmOptions) -> Result<Self, StoreError> {
@@ -171,8 +190,10 @@ impl LsmTable {
         let spaces =
             [space(TableName::History)?, space(TableName::Catalogue)?, space(TableName::Meta)?];
         let scratch = db.keyspace(SCRATCH, || options.keyspace(None)).map_err(fact)?;
+        let tail = tail::Tail::open(dir).map_err(|e| StoreError::io("open note", &e))?;
         Ok(Self {
             dir: dir.to_path_buf(),
+            tail: Mutex::new(tail),
             db,
             spaces,
             memtable_bytes: TableName::ALL.map(|table| options.memtable_bytes(table)),
@@ -377,7 +398,14 @@ impl Table for LsmTable {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.db.persist(PersistMode::SyncData).map_err(|e| self.fact("sync", e))
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let persist = |mode| self.db.persist(mode).map_err(|e| self.fact("sync", e));
+        persist(PersistMode::Buffer)?;
+        let looked = tail.look();
+        persist(PersistMode::SyncData)?;
+        // The note makes damage known; no row depends on it.
+        let _noted = looked.and_then(|()| tail.synced());
+        Ok(())
     }
 
     fn purge(&self, table: TableName) -> Result<(), StoreError> {

@@ -166,7 +166,7 @@ fn what_was_not_synced_is_lost_from_the_end_alone() {
     for n in 0..50u8 {
         table.commit(&[put(b"u", &[n], &[n; 100])]).unwrap();
     }
-    table.sync().unwrap();
+    table.db.persist(PersistMode::Buffer).unwrap();
     let journal = files::journals(dir.path()).pop().unwrap();
     let bytes = fs::read(&journal).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
@@ -184,6 +184,83 @@ fn what_was_not_synced_is_lost_from_the_end_alone() {
     }
     assert!(counts.is_sorted_by(|a, b| a >= b), "a shorter journal shows a shorter prefix");
     assert!(counts.contains(&0) && counts[0] >= 48);
+}
+
+/// A journal with four large commits, of which two are synced, as a copy
+/// to hurt: its folder, its path and where each commit begins.
+fn four_commits(sync_last: bool) -> (tempfile::TempDir, std::path::PathBuf, Vec<usize>) {
+    let dir = tempfile::tempdir().unwrap();
+    let table = open(dir.path());
+    for n in 0..4u8 {
+        table.commit(&[put(b"u", &[n], &[b'A' + n; 9_000])]).unwrap();
+        if n == 1 || (n == 3 && sync_last) {
+            table.sync().unwrap();
+        }
+    }
+    table.db.persist(PersistMode::Buffer).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    copy_dir(dir.path(), copy.path());
+    let journal = files::journals(copy.path()).pop().unwrap();
+    let bytes = fs::read(&journal).unwrap();
+    let at = |n| memchr::memmem::find(&bytes, &[b'A' + n; 9_000]).unwrap();
+    let commits = (0..4).map(at).collect();
+    (copy, journal, commits)
+}
+
+/// Zeroes a piece of the value that begins at `at`, as a page that was lost.
+fn lose(journal: &Path, at: usize) {
+    let file = fs::OpenOptions::new().write(true).open(journal).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4_096], at as u64 + 600).unwrap();
+}
+
+#[test]
+fn a_torn_end_is_cut_before_the_first_bad_commit() {
+    for (lost, kept) in [(2, 2), (3, 3)] {
+        let (dir, journal, commits) = four_commits(false);
+        lose(&journal, commits[lost]);
+        for _ in 0..2 {
+            let table = open(dir.path());
+            let rows = table.scan(TableName::History, b"u", b"", None, false, 9).unwrap();
+            assert_eq!(rows.len(), kept);
+            table.commit(&[put(b"later", &[0], b"v")]).unwrap();
+            table.sync().unwrap();
+        }
+    }
+}
+
+#[test]
+fn damage_in_the_synced_part_of_the_journal_is_named_and_not_cut() {
+    for (sync_last, hurt) in [(false, 0), (false, 1), (true, 2), (true, 3)] {
+        let (dir, journal, commits) = four_commits(sync_last);
+        lose(&journal, commits[hurt]);
+        for _ in 0..2 {
+            match LsmTable::open(dir.path(), &small()) {
+                Err(StoreError::Damaged { file, offset, .. }) => {
+                    assert_eq!(file, journal);
+                    assert!(offset as usize <= commits[hurt]);
+                }
+                other => panic!("commit {hurt}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_whose_making_was_cut_short_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("0.jnl"), [0; 64]).unwrap();
+    fs::create_dir_all(dir.path().join("keyspaces/0")).unwrap();
+    for version in [None, Some(&b""[..]), Some(b"FJL")] {
+        if let Some(version) = version {
+            fs::write(dir.path().join("version"), version).unwrap();
+        }
+        let table = open(dir.path());
+        assert_eq!(table.verify().unwrap(), 0);
+        table.commit(&[put(b"u", b"k", b"v")]).unwrap();
+        drop(table);
+        assert_eq!(open(dir.path()).verify().unwrap(), 1);
+        fs::remove_file(dir.path().join("version")).unwrap();
+    }
 }
 
 fn copy_dir(from: &Path, to: &Path) {
