@@ -144,6 +144,14 @@ pub trait SyncWatcher: Send + Sync {
     /// A write or a sync failed: nothing after the last `synced` is safe, and
     /// every append is refused until the journal is opened again.
     fn failed(&self, stream: StreamId, error: &StoreError);
+    /// `epoch` has taken the stream over, elsewhere: nothing after the last
+    /// `synced` is kept, whatever `append` said. Where the engine is in this
+    /// process the former owner is told by `append` alone.
+    fn fenced(&self, stream: StreamId, epoch: Epoch) {
+        let what = format!("ownership of stream {stream}");
+        let cause = format!("taken over by epoch {}", epoch.0);
+        self.failed(stream, &StoreError::Failed { what, cause });
+    }
     /// There was no space for the batches from `from` on: they are dropped,
     /// the stream continues at `from`, and nothing of them will be found
     /// after a restart. The owner must undo what it decided since.

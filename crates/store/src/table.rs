@@ -101,6 +101,7 @@ pub(crate) fn check_commit(commit: &Commit) {
 /// - Damaged bytes are an error that names them, never a value.
 /// - Nothing is promised across partition keys: a wide-column store has no
 ///   more to give.
+/// - A partition key has one writer at a time; who it is, the log's fence says.
 pub trait Table: Send + Sync + 'static {
     /// The value of one row.
     fn get(
@@ -125,7 +126,8 @@ pub trait Table: Send + Sync + 'static {
 
     /// Walks all rows whose partition key starts with `prefix`, in an order
     /// that keeps a partition key's rows together, until `visit` says false.
-    /// For exports, checks and restarts; sees rows of commits that were made
+    /// For exports, checks and restarts: a prefix may cost as much as the whole
+    /// table. Sees rows of commits that were made
     /// before the call, and may see later ones.
     fn walk(
         &self,
