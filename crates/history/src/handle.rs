@@ -59,7 +59,7 @@ impl History {
     /// the marks may have been taken; sending the same again is safe.
     pub async fn write(
         &self,
-        marks: MarkSet,
+        marks: impl Into<Arc<MarkSet>>,
         shift_ms: i64,
         path: Path,
         ack: Ack,
@@ -67,7 +67,7 @@ impl History {
         if self.driver.is_closed() {
             return Err(STOPPING);
         }
-        self.driver.write(Arc::new(marks), shift_ms, path, ack).wait().await
+        self.driver.write(marks.into(), shift_ms, path, ack).wait().await
     }
 
     /// A page of the list, newest first.

@@ -145,6 +145,11 @@ impl MarkSet {
         self.spans.is_empty()
     }
 
+    /// The kind of the mark at place `index`.
+    pub fn kind(&self, index: usize) -> KindId {
+        self.spans[index].kind
+    }
+
     /// The mark at place `index`.
     pub fn get(&self, index: usize) -> Mark<'_> {
         let span = &self.spans[index];

@@ -481,13 +481,11 @@ impl Pair {
     }
 }
 
-/// An export without what time has made void: retries over a day old, and
-/// rewards of days that are over everywhere.
+/// An export without what time has made void: retries over a day old.
 fn living(mut doc: ExportDoc, now: i64) -> ExportDoc {
     for row in &mut doc.rows {
         row.facts.retries.retain(|retry| retry.taken_ms.0 > now - DAY);
     }
-    doc.facts.rewards.retain(|reward| reward.day >= Millis(now).utc_day() - 2);
     doc
 }
 
