@@ -100,6 +100,21 @@ pub fn read_batch<'a>(
     Ok(head)
 }
 
+/// The user that a `RecordRequest` names, wherever in it; marks are passed
+/// over unread.
+pub fn batch_user(message: &[u8]) -> Result<&str, BadMessage> {
+    let mut user = "";
+    let buf = &mut { message };
+    while !buf.is_empty() {
+        let (tag, wire_type) = decode_key(buf)?;
+        match tag {
+            1 => user = text(wire_type, buf)?,
+            _ => skip_field(wire_type, tag, buf, DecodeContext::default())?,
+        }
+    }
+    Ok(user)
+}
+
 fn read_mark(mut message: &[u8]) -> Result<MarkFields<'_>, BadMessage> {
     let mut mark = MarkFields::default();
     let buf = &mut message;
@@ -179,6 +194,7 @@ mod tests {
                 let want: Vec<_> = theirs.marks.iter().map(fields).collect();
                 assert_eq!(marks, want);
                 assert_eq!(head.user, theirs.user);
+                assert_eq!(batch_user(bytes), Ok(&*theirs.user));
                 assert_eq!(head.ack, theirs.ack);
                 assert_eq!(head.client_now_ms, theirs.client_now_ms);
                 assert_eq!(head.day_flag, theirs.day_flag);

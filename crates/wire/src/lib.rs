@@ -14,7 +14,7 @@ pub mod fuzz;
 pub mod json;
 mod mark;
 
-pub use batch::{BadMessage, BatchHead, RawRecord, read_batch};
+pub use batch::{BadMessage, BatchHead, RawRecord, batch_user, read_batch};
 pub use fault::{Code, Fault};
 pub use mark::MarkFields;
 
