@@ -1,0 +1,34 @@
+//! gRPC, for services: the calls of history, under the same rules.
+//!
+//! Requests that carry marks come as raw bytes and are read straight into the
+//! set that history decides; everything else is plain messages.
+
+mod reads;
+mod record;
+mod service;
+
+use tideline_wire::history_v1_server::history_service_server::HistoryServiceServer;
+use tonic::service::Routes;
+
+use crate::Gateway;
+
+/// All services, with health and reflection.
+pub(crate) async fn routes(gateway: Gateway) -> Routes {
+    let bytes_max = gateway.inner.options.server.body_bytes_max;
+    let history = HistoryServiceServer::new(Service { gateway })
+        .max_decoding_message_size(bytes_max)
+        .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<HistoryServiceServer<Service>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(tideline_wire::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("the build made the descriptors");
+    Routes::new(history).add_service(health).add_service(reflection)
+}
+
+/// `tideline.history.v1.HistoryService`.
+pub(crate) struct Service {
+    gateway: Gateway,
+}

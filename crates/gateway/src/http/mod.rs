@@ -1,0 +1,107 @@
+//! HTTP and JSON, for apps.
+//!
+//! Every call comes in by one `door`: it is let in, named, admitted, timed and
+//! counted there, and what goes wrong behind it, a panic included, leaves as a
+//! problem. `face` around all paths answers browsers' preflights, names each
+//! request and compresses what is worth it.
+
+mod door;
+mod face;
+mod history;
+mod items;
+mod lists;
+mod operate;
+mod query;
+mod tokens;
+mod topics;
+
+use axum::Router;
+use axum::routing::{MethodFilter, get};
+use http::Method;
+use tideline_wire::Code;
+
+use crate::Gateway;
+use crate::op::Op;
+use crate::problem::Problem;
+use door::on;
+
+pub(crate) use history::object_key;
+pub(crate) use query::find_kind;
+
+const GET: MethodFilter = MethodFilter::GET;
+const POST: MethodFilter = MethodFilter::POST;
+const PUT: MethodFilter = MethodFilter::PUT;
+const DELETE: MethodFilter = MethodFilter::DELETE;
+
+/// Every path there is. The API document is held against it by a test.
+pub(crate) fn router(gateway: Gateway) -> Router {
+    let router =
+        Router::new()
+            .route(
+                "/v1/users/{user}/history",
+                on(POST, Op::Record, history::record)
+                    .merge(on(GET, Op::List, lists::list))
+                    .merge(on(DELETE, Op::Clear, history::clear)),
+            )
+            .route("/v1/users/{user}/history:merge", on(POST, Op::Merge, history::merge))
+            .route("/v1/users/{user}/history:delete", on(POST, Op::Delete, history::delete_many))
+            .route("/v1/users/{user}/history:restore", on(POST, Op::Restore, history::restore))
+            .route("/v1/users/{user}/history/count", on(GET, Op::Count, lists::count))
+            .route("/v1/users/{user}/history/days", on(GET, Op::Days, lists::days))
+            .route("/v1/users/{user}/history/export", on(GET, Op::Export, history::export))
+            .route(
+                "/v1/users/{user}/history/settings",
+                on(GET, Op::Settings, history::settings).merge(on(
+                    PUT,
+                    Op::SetSettings,
+                    history::set_settings,
+                )),
+            )
+            .route("/v1/users/{user}/history/{kind}/{id}", on(DELETE, Op::Delete, history::delete))
+            .route("/v1/users/{user}/progress", on(GET, Op::Progress, lists::progress))
+            .route("/v1/users/{user}/progress/{kind}/{id}", on(GET, Op::Progress, lists::progress))
+            .route(
+                "/v1/users/{user}/progress:batchGet",
+                on(POST, Op::ProgressBatch, lists::progress_batch),
+            )
+            .route("/v1/users/{user}", on(DELETE, Op::Erase, history::erase))
+            .route("/v1/history:batch", on(POST, Op::RecordBatch, history::batch))
+            .route(
+                "/v1/items/{kind}/{id}",
+                on(PUT, Op::PutItems, items::put).merge(on(GET, Op::GetItem, items::get)),
+            )
+            .route("/v1/items:batch", on(POST, Op::PutItems, items::put_many))
+            .route("/v1/topics", on(GET, Op::Topics, topics::list))
+            .route(
+                "/v1/topics/{topic}",
+                on(GET, Op::Topics, topics::describe)
+                    .merge(on(PUT, Op::ChangeTopic, topics::create))
+                    .merge(on(DELETE, Op::ChangeTopic, topics::delete)),
+            )
+            .route(
+                "/v1/topics/{topic}/records",
+                on(POST, Op::Produce, topics::produce).merge(on(GET, Op::Fetch, topics::fetch)),
+            )
+            .route("/v1/tickets", on(POST, Op::Ticket, tokens::ticket))
+            .route(
+                "/v1/tokens",
+                on(GET, Op::Tokens, tokens::list).merge(on(POST, Op::Tokens, tokens::make)),
+            )
+            .route("/v1/tokens/{id}", on(DELETE, Op::Tokens, tokens::revoke))
+            .route("/healthz", get(operate::healthz))
+            .route("/readyz", get(operate::readyz))
+            .route("/metrics", get(operate::metrics))
+            .route("/openapi.json", get(operate::openapi))
+            .fallback(no_path)
+            .method_not_allowed_fallback(no_method)
+            .with_state(gateway.clone());
+    face::around(router, gateway)
+}
+
+async fn no_path() -> Problem {
+    Problem::new(Code::NotFound, "there is no such path; /openapi.json lists them")
+}
+
+async fn no_method(method: Method) -> Problem {
+    Problem::new(Code::MethodNotAllowed, format!("{method} is not for this path"))
+}

@@ -1,0 +1,153 @@
+//! Every call over HTTP, in one table.
+
+use utoipa::openapi::HttpMethod;
+use utoipa::openapi::schema::Type;
+
+/// One call.
+pub(crate) struct Entry {
+    /// Its name, for clients that are made from the document.
+    pub(crate) id: &'static str,
+    pub(crate) method: HttpMethod,
+    pub(crate) path: &'static str,
+    pub(super) says: &'static str,
+    /// Name, type, meaning.
+    pub(super) query: &'static [(&'static str, Type, &'static str)],
+    /// Name, meaning.
+    pub(super) headers: &'static [(&'static str, &'static str)],
+    /// Content type, shape.
+    pub(super) body: Option<(&'static str, &'static str)>,
+    /// Status; content type and shape.
+    pub(super) answer: (&'static str, Option<(&'static str, &'static str)>),
+}
+
+impl Entry {
+    /// What it belongs to.
+    pub(super) fn tag(&self) -> &'static str {
+        match self.path.split('/').nth(2) {
+            Some("users" | "history:batch") => "history",
+            Some("items" | "items:batch") => "catalogue",
+            Some("topics") => "topics",
+            Some(_) => "access",
+            None => "operations",
+        }
+    }
+}
+
+pub(super) const ABOUT: &str = "What people watched, read or browsed, and how far they got. Times are \
+    milliseconds since the Unix epoch; ids are strings and compared as text; unknown request fields \
+    are refused by name. Errors are application/problem+json with a stable code.";
+
+const JSON: &str = "application/json";
+const LINES: &str = "application/x-ndjson";
+
+const NO_QUERY: &[(&str, Type, &str)] = &[];
+const NO_HEADERS: &[(&str, &str)] = &[];
+
+const WRITE_QUERY: &[(&str, Type, &str)] =
+    &[("ack", Type::String, "`durable` (default): survives power loss. `fast`: decided.")];
+const WRITE_HEADERS: &[(&str, &str)] = &[
+    ("x-client-now-ms", "The device's clock, to put every event_ms right."),
+    ("x-day-flag", "As an earlier answer gave it."),
+];
+const KIND: (&str, Type, &str) = ("kind", Type::String, "Repeatable, or with commas.");
+const AFTER: (&str, Type, &str) = ("after_ms", Type::Integer, "At or after.");
+const BEFORE: (&str, Type, &str) = ("before_ms", Type::Integer, "Before.");
+const UNFINISHED: (&str, Type, &str) = (
+    "unfinished",
+    Type::Boolean,
+    "Only what has a position, is not at the end, nor declared finished.",
+);
+const GROUP: (&str, Type, &str) = ("group", Type::Boolean, "One per kind and group, the newest.");
+
+macro_rules! calls {
+    ($($id:literal $method:ident $path:literal $says:literal, $query:expr, $headers:expr, $body:expr, $answer:expr;)*) => {
+        pub(crate) const CALLS: &[Entry] = &[$(Entry {
+            id: $id, method: HttpMethod::$method, path: $path, says: $says, query: $query,
+            headers: $headers, body: $body, answer: $answer,
+        },)*];
+    };
+}
+
+calls! {
+    "record" Post "/v1/users/{user}/history" "Marks of one user: one, or an array.",
+        WRITE_QUERY, WRITE_HEADERS, Some((JSON, "Marks")), ("200", Some((JSON, "Written")));
+    "recordBatch" Post "/v1/history:batch" "Marks of many users.",
+        WRITE_QUERY, WRITE_HEADERS, Some((JSON, "Batch")), ("200", Some((JSON, "BatchWritten")));
+    "merge" Post "/v1/users/{user}/history:merge" "Marks kept offline on a device; no reward.",
+        WRITE_QUERY, WRITE_HEADERS, Some((JSON, "Marks")), ("200", Some((JSON, "Written")));
+    "list" Get "/v1/users/{user}/history" "Rows, newest first.",
+        &[KIND, ("limit", Type::Integer, "1 to 100; 20 if not said."),
+          ("cursor", Type::String, "As an earlier answer gave it, with the same filters."),
+          ("page", Type::Integer, "From 1; answered with the total. Not together with cursor."),
+          AFTER, BEFORE, UNFINISHED, GROUP, ("enrich", Type::Boolean, "With titles and covers.")],
+        NO_HEADERS, None, ("200", Some((JSON, "List")));
+    "count" Get "/v1/users/{user}/history/count" "How many rows, exactly.",
+        &[KIND, AFTER, BEFORE, UNFINISHED, GROUP], NO_HEADERS, None, ("200", Some((JSON, "Count")));
+    "days" Get "/v1/users/{user}/history/days" "How many rows on each day, newest first.",
+        &[KIND, AFTER, BEFORE, UNFINISHED], NO_HEADERS, None, ("200", Some((JSON, "Days")));
+    "progress" Get "/v1/users/{user}/progress/{kind}/{id}" "One row, or that there is none.",
+        &[("part", Type::String, "That part only.")], NO_HEADERS, None, ("200", Some((JSON, "Progress")));
+    "progressByQuery" Get "/v1/users/{user}/progress" "The same, for ids that a path holds badly.",
+        &[("kind", Type::String, "Required."), ("id", Type::String, "Required."),
+          ("part", Type::String, "That part only.")],
+        NO_HEADERS, None, ("200", Some((JSON, "Progress")));
+    "progressBatch" Post "/v1/users/{user}/progress:batchGet" "Up to 1,000 rows, in order.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Keys")), ("200", Some((JSON, "ProgressList")));
+    "delete" Delete "/v1/users/{user}/history/{kind}/{id}" "Removes one row; also when absent.",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
+    "deleteMany" Post "/v1/users/{user}/history:delete" "Removes up to 1,000 rows.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Keys")), ("200", Some((JSON, "Deleted")));
+    "clear" Delete "/v1/users/{user}/history" "Removes what a filter matches.",
+        &[("all", Type::Boolean, "Everything, said on purpose."), ("kind", Type::String, "This kind."),
+          ("id", Type::String, "This id."), AFTER, BEFORE,
+          ("finished", Type::Boolean, "Only finished rows.")],
+        NO_HEADERS, None, ("200", Some((JSON, "Deleted")));
+    "settings" Get "/v1/users/{user}/history/settings" "Whether marks are recorded.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Settings")));
+    "setSettings" Put "/v1/users/{user}/history/settings" "Switches recording on or off.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Settings")), ("200", Some((JSON, "Settings")));
+    "export" Get "/v1/users/{user}/history/export" "Everything, as lines; the first holds the facts.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((LINES, "Text")));
+    "restore" Post "/v1/users/{user}/history:restore" "Puts an export back (service).",
+        NO_QUERY, NO_HEADERS, Some((LINES, "Text")), ("200", Some((JSON, "Restored")));
+    "erase" Delete "/v1/users/{user}" "Removes everything about the user.",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
+    "putItem" Put "/v1/items/{kind}/{id}" "What is known of an object (service).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Item")), ("204", None);
+    "getItem" Get "/v1/items/{kind}/{id}" "What is known of an object.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "KeyedItem")));
+    "putItems" Post "/v1/items:batch" "What is known of many objects (service).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Items")), ("200", Some((JSON, "Stored")));
+    "topics" Get "/v1/topics" "All topics, by name.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Topics")));
+    "topic" Get "/v1/topics/{topic}" "One topic.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Topic")));
+    "createTopic" Put "/v1/topics/{topic}" "Makes a topic (service).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "NewTopic")), ("201", Some((JSON, "Topic")));
+    "deleteTopic" Delete "/v1/topics/{topic}" "Removes a topic and its records (service).",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
+    "produce" Post "/v1/topics/{topic}/records" "Adds records; durable when answered (service).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "NewRecords")), ("200", Some((JSON, "Positions")));
+    "fetch" Get "/v1/topics/{topic}/records" "Records of one partition, by long poll (service): a line each, then what the answer covers.",
+        &[("partition", Type::Integer, "0 if not said."),
+          ("from", Type::String, "`earliest` (default), `latest`, a position, `after:` and a position, or milliseconds since the epoch."),
+          ("limit", Type::Integer, "1 to 10,000; 100 if not said."),
+          ("wait_ms", Type::Integer, "How long to wait for a record; at most 60,000.")],
+        NO_HEADERS, None, ("200", Some((LINES, "Text")));
+    "ticket" Post "/v1/tickets" "A ticket in the caller's name: for one call, within 60 s, as `?ticket=`.",
+        NO_QUERY, NO_HEADERS, None, ("201", Some((JSON, "Ticket")));
+    "tokens" Get "/v1/tokens" "All tokens, without their text (admin).",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Tokens")));
+    "makeToken" Post "/v1/tokens" "Makes a token; its text is shown once (admin).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "NewToken")), ("201", Some((JSON, "Token")));
+    "revokeToken" Delete "/v1/tokens/{id}" "Takes a token back (admin).",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
+    "healthz" Get "/healthz" "The process answers.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Object")));
+    "readyz" Get "/readyz" "Writes are taken; else 503.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Object")));
+    "metrics" Get "/metrics" "In the text format of Prometheus.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some(("text/plain", "Text")));
+    "openapi" Get "/openapi.json" "This document.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Object")));
+}

@@ -1,0 +1,181 @@
+//! Sockets, and the end of them.
+//!
+//! Both faces are bound first, so that a caller who is told the addresses can
+//! connect. Stopping: no connection is taken any more, calls under way end
+//! within `server.stop_ms`, then what is left is cut.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use crate::options::ServerOptions;
+use crate::{Gateway, grpc};
+
+/// Bytes that a client may send ahead on one call and on one connection, over
+/// HTTP/2.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+
+/// Why the faces cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address that cannot be listened on.
+    #[error("{face} on {address}: {cause}")]
+    Bind {
+        /// Which face.
+        face: &'static str,
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
+
+/// Both faces, bound and not yet answering.
+pub struct Bound {
+    gateway: Gateway,
+    http: TcpListener,
+    grpc: TcpListener,
+    addresses: (SocketAddr, SocketAddr),
+}
+
+impl Gateway {
+    /// Listens on both addresses.
+    pub async fn bind(&self) -> Result<Bound, ServeError> {
+        let options = &self.inner.options.server;
+        let (http, http_address) = listen("http", options.http).await?;
+        let (grpc, grpc_address) = listen("grpc", options.grpc).await?;
+        let addresses = (http_address, grpc_address);
+        Ok(Bound { gateway: self.clone(), http, grpc, addresses })
+    }
+}
+
+async fn listen(
+    face: &'static str,
+    address: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |cause| ServeError::Bind { face, address, cause };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+impl Bound {
+    /// Where HTTP listens: the port is the real one, also where 0 was asked.
+    pub fn http(&self) -> SocketAddr {
+        self.addresses.0
+    }
+
+    /// Where gRPC listens.
+    pub fn grpc(&self) -> SocketAddr {
+        self.addresses.1
+    }
+
+    /// Answers until `stop` ends, then lets calls under way end. Returns true
+    /// if all of them did in time.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
+        let Self { gateway, http, grpc, .. } = self;
+        let routes = grpc::routes(gateway.clone()).await.prepare().into_axum_router();
+        let (stopping, stopped) = watch::channel(false);
+        let options = gateway.inner.options.server.clone();
+        let faces = async {
+            tokio::join!(
+                accept(http, gateway.http(), &options, stopped.clone()),
+                accept(grpc, routes, &options, stopped.clone()),
+            )
+        };
+        let mut faces = pin!(faces);
+        tokio::select! {
+            ended = &mut faces => return ended.0 && ended.1,
+            () = stop => {}
+        }
+        gateway.inner.stopping.store(true, Ordering::Relaxed);
+        stopping.send_replace(true);
+        let (http, grpc) = faces.await;
+        http && grpc
+    }
+}
+
+/// Takes connections until `stopped` says so, then waits for them to end;
+/// false if some had to be cut.
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    options: &ServerOptions,
+    mut stopped: watch::Receiver<bool>,
+) -> bool {
+    let room = Arc::new(Semaphore::new(options.connections_max));
+    let mut connections = tokio::task::JoinSet::new();
+    let graceful = GracefulShutdown::new();
+    let server = server(options);
+    loop {
+        while connections.try_join_next().is_some() {}
+        let next = async {
+            let place = room.clone().acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, taken) = tokio::select! {
+            next = next => next,
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        match taken {
+            Ok((stream, _)) => {
+                // Answers are small and waited for; held back they would come late.
+                let _ = stream.set_nodelay(true);
+                let service = TowerToHyperService::new(router.clone());
+                let served = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
+                let watched = graceful.watch(served.into_owned());
+                connections.spawn(async move {
+                    let _place = place;
+                    if let Err(error) = watched.await {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                });
+            }
+            Err(error) => {
+                // Out of files, most often: what is open must end first.
+                tracing::warn!(%error, "a connection was not taken");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(listener);
+    let limit = Duration::from_millis(options.stop_ms);
+    let all = async {
+        graceful.shutdown().await;
+        while connections.join_next().await.is_some() {}
+    };
+    let ended = tokio::time::timeout(limit, all).await.is_ok();
+    connections.shutdown().await;
+    ended
+}
+
+fn server(options: &ServerOptions) -> Builder<TokioExecutor> {
+    let mut server = Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(options.head_ms))
+        .keep_alive(true)
+        .pipeline_flush(true);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(1024)
+        .keep_alive_interval(Some(Duration::from_secs(30)))
+        .keep_alive_timeout(Duration::from_secs(20));
+    server
+}

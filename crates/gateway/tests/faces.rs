@@ -1,0 +1,20 @@
+//! Both faces over the memory engines, as callers see them.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "faces/access.rs"]
+mod access;
+#[path = "faces/bad_input.rs"]
+mod bad_input;
+#[path = "faces/catalogue.rs"]
+mod catalogue;
+#[path = "faces/fixture.rs"]
+mod fixture;
+#[path = "faces/grpc.rs"]
+mod grpc;
+#[path = "faces/history.rs"]
+mod history;
+#[path = "faces/operate.rs"]
+mod operate;
+#[path = "faces/topics.rs"]
+mod topics;
