@@ -67,6 +67,14 @@ impl IdBuf {
         packed
     }
 
+    /// The decimal id of a number.
+    pub(crate) fn of_u64(number: u64) -> Self {
+        let len = (64 - number.leading_zeros()).div_ceil(8).max(1) as u8;
+        let mut id = Self { form: len, len, bytes: [0; FIELD_BYTES_MAX] };
+        id.bytes[..8].copy_from_slice(&number.to_le_bytes());
+        id
+    }
+
     /// A copy of a borrowed one.
     pub fn of(id: PackedId<'_>) -> Self {
         let mut copy =
@@ -82,6 +90,33 @@ impl IdBuf {
 }
 
 impl<'a> PackedId<'a> {
+    /// The form of text.
+    pub(crate) const TEXT_FORM: u8 = TEXT;
+    /// The form of a UUID.
+    pub(crate) const UUID_FORM: u8 = UUID;
+    /// The form of a number above `u64::MAX`.
+    pub(crate) const WIDE_FORM: u8 = WIDE;
+
+    /// The number, where it is a decimal of at most 64 bits.
+    pub(crate) fn as_u64(self) -> Option<u64> {
+        if !(1..=DECIMAL_BYTES_MAX).contains(&self.form) {
+            return None;
+        }
+        let mut word = [0; 8];
+        word[..self.bytes.len()].copy_from_slice(self.bytes);
+        Some(u64::from_le_bytes(word))
+    }
+
+    /// Whether it is a UUID.
+    pub(crate) fn is_uuid(self) -> bool {
+        self.form == UUID
+    }
+
+    /// Whether it is kept as text.
+    pub(crate) fn is_text(self) -> bool {
+        self.form == TEXT
+    }
+
     /// How it is packed, below 16.
     pub(crate) fn form(self) -> u8 {
         self.form

@@ -9,6 +9,9 @@
 //! Every value begins with its version. Kinds stand by name. Reading checks
 //! everything; no bytes make it panic.
 
+mod bits;
+mod day;
+
 use bytes::Bytes;
 use tideline_store::Op;
 use tideline_types::limits::{KIND_BYTES_MAX, USER_BYTES_MAX};
@@ -19,7 +22,7 @@ use crate::facts::{Block, Facts, Floor, Pause, Rewards};
 use crate::id::{IdBuf, PackedId};
 use crate::kinds::{KindId, Kinds};
 use crate::outcome::{BlockRef, OutcomeRef, Restore};
-use crate::row::{RetrySet, RowRef, read_retry, write_retry};
+use crate::row::{RetrySet, read_retry, write_retry};
 use crate::timeline::{Timeline, Touched};
 
 const VERSION: u8 = 1;
@@ -131,7 +134,7 @@ pub fn plan(
         ops.push(if rows.is_empty() {
             Op::Delete { sort_key }
         } else {
-            Op::Put { sort_key, value: write_day(day, &rows).into() }
+            Op::Put { sort_key, value: day::write(day, &rows).into() }
         });
     }
     let retries = write_retries(timeline, kinds, now);
@@ -142,21 +145,9 @@ pub fn plan(
     }
     ops.push(Op::Put {
         sort_key: Bytes::from_static(&[FACTS]),
-        value: write_facts(timeline, applied, kinds).into(),
+        value: write_facts(timeline, applied, kinds, now).into(),
     });
     ops
-}
-
-fn day_start(day: i32) -> Millis {
-    Millis(i64::from(day) * tideline_types::DAY_MS)
-}
-
-fn write_day(day: i32, rows: &[RowRef<'_>]) -> Vec<u8> {
-    let mut value = vec![VERSION];
-    for row in rows {
-        RowRef { retries: RetrySet::EMPTY, ..*row }.write(day_start(day), &mut value);
-    }
-    value
 }
 
 fn write_retries(timeline: &Timeline, kinds: &Kinds, now: Millis) -> Option<(Vec<u8>, Millis)> {
@@ -177,7 +168,9 @@ fn write_retries(timeline: &Timeline, kinds: &Kinds, now: Millis) -> Option<(Vec
     newest.map(|newest| (value, newest))
 }
 
-fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds) -> Vec<u8> {
+fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds, now: Millis) -> Vec<u8> {
+    // No zone is two days from UTC: an older day cannot come again.
+    let first_day = now.utc_day().saturating_sub(2);
     let mut value = vec![VERSION];
     put_varint(&mut value, u64::from(applied.epoch.0));
     put_varint(&mut value, applied.seq.0);
@@ -209,6 +202,7 @@ fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds) -> Vec<u8> 
         rewards: timeline
             .rewards()
             .iter()
+            .filter(|reward| reward.day >= first_day)
             .map(|reward| (kinds.name(reward.kind), reward.day))
             .collect(),
         rows: Vec::new(),
@@ -224,21 +218,26 @@ pub fn load(rows: &[(Bytes, Bytes)], kinds: &Kinds) -> Result<(Timeline, Applied
     let mut retries: Option<&[u8]> = None;
     for (sort_key, value) in rows {
         let mut key = Reader::new(sort_key);
-        let mut value = Reader::new(value);
-        if value.u8()? != VERSION {
-            return Err(BadBytes("unknown version").into());
-        }
         match key.u8()? {
-            FACTS => applied = read_facts(&mut timeline, &mut value, kinds)?,
-            RETRIES => retries = Some(value.left()),
-            DAY => read_day(&mut timeline, &mut key, &mut value, kinds)?,
+            FACTS => applied = read_facts(&mut timeline, &mut body(value)?, kinds)?,
+            RETRIES => retries = Some(value),
+            DAY => read_day(&mut timeline, &mut key, value, kinds)?,
             _ => return Err(BadBytes("unknown sort key").into()),
         }
     }
-    if let Some(left) = retries {
-        read_retries(&mut timeline, &mut Reader::new(left), kinds)?;
+    if let Some(value) = retries {
+        read_retries(&mut timeline, &mut body(value)?, kinds)?;
     }
     Ok((timeline, applied))
+}
+
+/// What follows the version of a facts or retries row.
+fn body(value: &[u8]) -> Result<Reader<'_>, BadBytes> {
+    let mut value = Reader::new(value);
+    match value.u8()? {
+        VERSION => Ok(value),
+        _ => Err(BadBytes("unknown version")),
+    }
 }
 
 fn known(name: &str, kinds: &Kinds) -> Result<KindId, BadRow> {
@@ -285,7 +284,7 @@ fn read_facts(
 fn read_day(
     timeline: &mut Timeline,
     key: &mut Reader<'_>,
-    value: &mut Reader<'_>,
+    value: &[u8],
     kinds: &Kinds,
 ) -> Result<(), BadRow> {
     let left = key.left();
@@ -297,12 +296,10 @@ fn read_day(
     let kind = known(name, kinds)?;
     let raw: [u8; 4] = left[end + 1..].try_into().expect("the length was checked");
     let day = (u32::from_be_bytes(raw) ^ 1 << 31) as i32;
-    while !value.is_empty() {
-        let row = RowRef::read(day_start(day), value)?;
-        if row.event_ms.utc_day() != day {
-            return Err(BadBytes("a mark lies outside its day").into());
+    for mark in day::read(day, value)? {
+        if timeline.load_row(kind, &mark.borrow()) {
+            return Err(BadBytes("an object has two rows").into());
         }
-        timeline.load_row(kind, &row);
     }
     Ok(())
 }

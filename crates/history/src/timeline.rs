@@ -300,9 +300,12 @@ impl Timeline {
         Ok(())
     }
 
-    /// Takes a row as it was at rest, with nothing noted as touched.
-    pub(crate) fn load_row(&mut self, kind: KindId, row: &RowRef<'_>) {
-        self.store.put(kind, row, |_| ());
+    /// Takes a row as it was at rest, with nothing noted as touched; true if
+    /// one of the same key was there.
+    pub(crate) fn load_row(&mut self, kind: KindId, row: &RowRef<'_>) -> bool {
+        let mut twice = false;
+        self.store.put(kind, row, |_| twice = true);
+        twice
     }
 
     /// Gives a row the retries that it had at rest; nothing where the row is

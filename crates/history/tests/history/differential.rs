@@ -481,11 +481,13 @@ impl Pair {
     }
 }
 
-/// An export without what time has made void: retries over a day old.
+/// An export without what time has made void: retries over a day old, and
+/// rewards of days that are over everywhere.
 fn living(mut doc: ExportDoc, now: i64) -> ExportDoc {
     for row in &mut doc.rows {
         row.facts.retries.retain(|retry| retry.taken_ms.0 > now - DAY);
     }
+    doc.facts.rewards.retain(|reward| reward.day >= Millis(now).utc_day() - 2);
     doc
 }
 

@@ -1,8 +1,9 @@
-//! Topics over the memory engines: what a caller sees.
+//! Topics over the memory engines: what a caller sees. One file runs over the
+//! log on disk.
 
 #![allow(clippy::unwrap_used)]
 
-mod meta;
+mod on_disk;
 mod places;
 mod producing;
 mod retaining;
@@ -12,11 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline_queue::{Options, Queue, TopicSpec};
-use tideline_store::mem::MemJournal;
+use tideline_store::mem::{MemJournal, MemTable};
 use tideline_store::{Clock, ManualClock, ReadLimits};
 use tideline_types::{Millis, PartitionId, TopicName};
-
-use crate::meta::MetaRows;
 
 pub(crate) const NOW: i64 = 1_796_000_000_000;
 pub(crate) const P0: PartitionId = PartitionId(0);
@@ -27,7 +26,7 @@ pub(crate) const LONG: Duration = Duration::from_hours(1);
 
 pub(crate) struct House {
     pub(crate) journal: Arc<MemJournal>,
-    pub(crate) table: Arc<MetaRows>,
+    pub(crate) table: Arc<MemTable>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) queue: Queue,
 }
@@ -37,7 +36,7 @@ impl House {
         Self::over(Arc::new(MemJournal::new()), Arc::default(), Options::default())
     }
 
-    pub(crate) fn over(journal: Arc<MemJournal>, table: Arc<MetaRows>, options: Options) -> Self {
+    pub(crate) fn over(journal: Arc<MemJournal>, table: Arc<MemTable>, options: Options) -> Self {
         let clock = Arc::new(ManualClock::at(Millis(NOW)));
         let time: Arc<dyn Clock> = clock.clone();
         let queue = Queue::open(journal.clone(), table.clone(), time, options).unwrap();

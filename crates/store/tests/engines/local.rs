@@ -1,1 +1,265 @@
+//! Bounds of the default journal, and life with threads.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tideline_store::batch::{BatchBuilder, BatchRef};
+use tideline_store::disk::{FaultyDisk, RealDisk};
+use tideline_store::laws::Heard;
+use tideline_store::local::{JournalOptions, LocalJournal, verify_journal};
+use tideline_store::{AppendError, Bounds, Journal, ReadError, ReadLimits, StoreError};
+use tideline_types::{Epoch, Millis, Seq, SeqRange, StreamId};
+
+use crate::script::{ALL, dir, stream};
+
+fn open(disk: &FaultyDisk, options: JournalOptions) -> LocalJournal {
+    LocalJournal::open_on(Arc::new(disk.clone()), dir(), options).unwrap()
+}
+
+fn steps(file_bytes: u64) -> JournalOptions {
+    JournalOptions { file_bytes, threads: false, ..JournalOptions::default() }
+}
+
+fn own(journal: &LocalJournal, streams: u16) -> Vec<(StreamId, Heard)> {
+    let streams: Vec<_> = (0..streams).map(stream).collect();
+    journal.create(&streams).unwrap();
+    let own = |id| {
+        let heard = Heard::default();
+        journal.fence(id, Arc::new(heard.clone())).unwrap();
+        (id, heard)
+    };
+    streams.into_iter().map(own).collect()
+}
+
+fn append(journal: &LocalJournal, id: StreamId, bytes: usize) -> Result<Seq, AppendError> {
+    let Bounds { epoch, next, .. } = journal.bounds(id).unwrap();
+    let mut batch = BatchBuilder::new(id, epoch, next);
+    batch.push(Millis(next.0 as i64), b"k", &vec![next.0 as u8; bytes]);
+    journal.append(id, batch.finish()).map(|()| next)
+}
+
+/// Reads a whole stream in pages; answers its bytes and those that were read.
+fn read_all(disk: &FaultyDisk, journal: &LocalJournal, id: StreamId, page: usize) -> (u64, u64) {
+    let before = disk.bytes_read();
+    let (mut bytes, mut next) = (0, Seq(1));
+    loop {
+        let limits = ReadLimits { records_max: usize::MAX, bytes_max: page };
+        let batches = journal.read(id, next, limits).unwrap();
+        let Some(last) = batches.last() else { break };
+        next = BatchRef::parse(last).unwrap().range().through.next();
+        bytes += batches.iter().map(|b| b.len() as u64).sum::<u64>();
+    }
+    assert_eq!(next, journal.bounds(id).unwrap().next);
+    (bytes, disk.bytes_read() - before)
+}
+
+#[test]
+fn reading_one_partition_reads_at_most_twice_its_bytes() {
+    let disk = FaultyDisk::new();
+    let mut journal = open(&disk, steps(200_000));
+    own(&journal, 20);
+    for round in 0..400 {
+        for n in 0..20 {
+            append(&journal, stream(n), 100 + (round * 7 + usize::from(n) * 13) % 400).unwrap();
+        }
+        journal.turn();
+    }
+    let check = |journal: &LocalJournal, when: &str| {
+        for page in [16 << 10, 64 << 10, 1 << 20] {
+            let (bytes, read) = read_all(&disk, journal, stream(3), page);
+            assert!(bytes > 100_000 && read <= 2 * bytes, "{when}, {page}: {read} for {bytes}");
+        }
+    };
+    check(&journal, "from the journal");
+    journal.fill().unwrap();
+    check(&journal, "from segments");
+    journal.close().unwrap();
+    journal = open(&disk, steps(200_000));
+    check(&journal, "after a restart");
+}
+
+#[test]
+fn deleting_a_stream_frees_its_bytes_and_no_others() {
+    for filled in [true, false] {
+        let disk = FaultyDisk::new();
+        let journal = open(&disk, steps(50_000));
+        own(&journal, 4);
+        for _ in 0..100 {
+            for n in 0..4 {
+                append(&journal, stream(n), 1_000).unwrap();
+            }
+            journal.turn();
+        }
+        if filled {
+            journal.fill().unwrap();
+        }
+        let size = || disk.files().iter().map(|(_, b)| b.len()).sum::<usize>();
+        let before = size();
+        journal.remove(&[stream(0), stream(1)]).unwrap();
+        let after = size();
+        assert!(before - after > 2 * 100 * 1_000 * 9 / 10, "{before} to {after}");
+        assert!(read_all(&disk, &journal, stream(2), 1 << 20).0 > 100 * 1_000);
+    }
+}
+
+#[test]
+fn what_is_not_filled_is_bounded_and_going_over_is_an_answer() {
+    let disk = FaultyDisk::new();
+    let options = JournalOptions { unfilled_bytes_max: 100_000, ..steps(20_000) };
+    let journal = open(&disk, options);
+    own(&journal, 1);
+    let refused = loop {
+        match append(&journal, stream(0), 1_000) {
+            Ok(_) => drop(journal.turn()),
+            Err(error) => break error,
+        }
+        assert!(journal.usage().unfilled_bytes <= 100_000);
+    };
+    assert!(matches!(refused, AppendError::Full { .. }));
+    journal.fill().unwrap();
+    append(&journal, stream(0), 1_000).unwrap();
+}
+
+#[test]
+fn a_disk_bound_holds_at_every_moment_and_a_trim_makes_room() {
+    let disk = FaultyDisk::new();
+    let options = JournalOptions { max_bytes: 200_000, ..steps(1 << 20) };
+    let journal = open(&disk, options);
+    own(&journal, 1);
+    let size = || disk.files().iter().map(|(_, b)| b.len() as u64).sum::<u64>();
+    for round in 0..5 {
+        let refused = loop {
+            match append(&journal, stream(0), 1_000) {
+                Ok(_) => drop(journal.turn()),
+                Err(error) => break error,
+            }
+            assert!(size() <= 200_000);
+            if journal.usage().unfilled_bytes > 30_000 {
+                journal.fill().unwrap();
+            }
+        };
+        assert!(matches!(refused, AppendError::OverQuota { .. }), "{refused}");
+        assert!(size() > 120_000, "round {round}: {} bytes are used", size());
+        let synced = journal.bounds(stream(0)).unwrap().synced;
+        journal.trim(stream(0), Seq(synced.0 - 10)).unwrap();
+    }
+}
+
+#[test]
+fn a_second_opening_of_a_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = LocalJournal::open(folder.path(), JournalOptions::default()).unwrap();
+    let second = LocalJournal::open(folder.path(), JournalOptions::default());
+    assert!(matches!(second, Err(StoreError::Locked(_))));
+    drop(journal);
+    LocalJournal::open(folder.path(), JournalOptions::default()).unwrap();
+}
+
+#[test]
+fn a_mark_is_overwritten_by_the_next_round() {
+    let disk = FaultyDisk::new();
+    let journal = open(&disk, steps(20_000));
+    own(&journal, 1);
+    for _ in 0..50 {
+        append(&journal, stream(0), 1_000).unwrap();
+        journal.turn();
+        assert!(
+            journal.mark() && !journal.mark() || journal.usage().unfilled_bytes % 20_000 < 2_000
+        );
+    }
+    let verified = verify_journal(&disk, dir()).unwrap();
+    assert_eq!((verified.records, verified.findings), (50, vec![]));
+    let journal = open(&disk, steps(20_000));
+    assert_eq!(journal.bounds(stream(0)).unwrap().synced, Seq(50));
+    assert_eq!(journal.recovered().torn, None);
+}
+
+/// Four writers, a reader, a trimmer, an eraser and a copier at once.
+#[test]
+fn all_that_runs_at_once_keeps_every_record_in_its_place() {
+    let (folder, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let options = JournalOptions { file_bytes: 100_000, ..JournalOptions::default() };
+    let journal = Arc::new(LocalJournal::open(folder.path(), options).unwrap());
+    let owned = own(&journal, 4);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = owned
+            .iter()
+            .map(|(id, heard)| {
+                let journal = &journal;
+                scope.spawn(move || {
+                    for n in 0..3_000 {
+                        let seq = append(journal, *id, 50 + n % 100).unwrap();
+                        if n % 50 == 0 {
+                            heard.wait_synced(seq);
+                        }
+                    }
+                    heard.wait_synced(Seq(3_000));
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            let mut next = Seq(1);
+            while next <= Seq(3_000) {
+                let limits = ReadLimits { records_max: 100, bytes_max: 8_000 };
+                for batch in journal.read(stream(0), next, limits).unwrap() {
+                    let batch = BatchRef::parse(&batch).unwrap();
+                    assert!(batch.range().contains(next));
+                    next = batch.range().through.next();
+                }
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                let Bounds { start, synced, .. } = journal.bounds(stream(1)).unwrap();
+                let after = journal.trim(stream(1), synced.prev()).unwrap();
+                assert!(after >= start);
+                match journal.read(stream(1), start, ALL) {
+                    Ok(_) | Err(ReadError::Truncated { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                let range = SeqRange::new(Seq(0), journal.bounds(stream(2)).unwrap().synced);
+                journal.erase(stream(2), range, &mut |seq, _, _| seq.0 % 3 == 0).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            for n in 0..3 {
+                let synced = journal.bounds(stream(3)).unwrap().synced;
+                let into = copies.path().join(n.to_string());
+                journal.backup(&into).unwrap();
+                let verified = verify_journal(&RealDisk, &into).unwrap();
+                assert_eq!(verified.findings, vec![]);
+                let copy = LocalJournal::open(&into, options).unwrap();
+                assert!(copy.bounds(stream(3)).unwrap().synced >= synced);
+            }
+        });
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    journal.close().unwrap();
+    drop(journal);
+    assert_eq!(verify_journal(&RealDisk, folder.path()).unwrap().findings, vec![]);
+    let journal = LocalJournal::open(folder.path(), options).unwrap();
+    for (id, _) in &owned {
+        assert_eq!(journal.bounds(*id).unwrap().synced, Seq(3_000));
+    }
+    let mut seen = 0;
+    for batch in journal.read(stream(0), Seq(1), ALL).unwrap() {
+        seen += BatchRef::parse(&batch).unwrap().records().count();
+    }
+    assert_eq!(seen, 3_000);
+    assert_eq!(journal.epochs(stream(0))[0].epoch, Epoch(1));
+}
+
+#[test]
+fn an_empty_folder_is_a_sound_log() {
+    let verified = verify_journal(&FaultyDisk::new(), Path::new("/none")).unwrap();
+    assert_eq!((verified.streams, verified.findings), (0, vec![]));
+}

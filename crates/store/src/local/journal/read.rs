@@ -120,7 +120,6 @@ impl Shared {
         };
         let near = match near {
             Some(near) => near,
-            None if from == meta.first => (meta.first, 0),
             None => {
                 let index = span((meta.first, 0)).index()?;
                 let mut state = self.state();

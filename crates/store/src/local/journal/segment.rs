@@ -11,7 +11,8 @@ use crate::batch::{BatchRef, HEADER_BYTES, Header};
 use crate::disk::DiskFile;
 use crate::{ReadLimits, StoreError};
 
-/// The first piece that a read brings in; each further one is twice as long.
+/// The first piece that a read brings in; each further one is twice as long,
+/// up to half of what the read may bring.
 const PIECE_BYTES: usize = 4 << 10;
 /// Pieces of a walk through a whole segment.
 const WALK_BYTES: usize = 1 << 20;
@@ -49,6 +50,7 @@ impl Span<'_> {
     fn walk(
         &self,
         mut piece_bytes: usize,
+        piece_bytes_max: usize,
         visit: &mut dyn FnMut(&Header, u64, Bytes) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
         let (mut offset, mut expected) = (self.offset, self.first);
@@ -68,7 +70,7 @@ impl Span<'_> {
                 let bytes = (piece_bytes.max(need) - piece.len()).min(rest - piece.len());
                 more.unsplit(self.bring(offset + piece.len() as u64, bytes)?);
                 piece = more.freeze();
-                piece_bytes = (piece_bytes * 2).min(WALK_BYTES);
+                piece_bytes = (piece_bytes * 2).min(piece_bytes_max);
                 continue;
             }
             let header = Header::peek(&piece).map_err(|e| self.damaged(offset, e.to_string()))?;
@@ -99,7 +101,8 @@ impl Span<'_> {
     ) -> Result<(Seq, u64), StoreError> {
         let (mut records, mut bytes) = totals(out);
         let mut next = (self.first, self.offset);
-        self.walk(PIECE_BYTES, &mut |header, offset, batch| {
+        let piece_bytes_max = (limits.bytes_max / 2).clamp(PIECE_BYTES, WALK_BYTES);
+        self.walk(PIECE_BYTES, piece_bytes_max, &mut |header, offset, batch| {
             if header.last() >= from {
                 records += header.count as usize;
                 bytes += header.len;
@@ -119,7 +122,7 @@ impl Span<'_> {
     /// Where batches begin, sparsely.
     pub(super) fn index(&self) -> Result<Index, StoreError> {
         let mut index = Index::new();
-        self.walk(WALK_BYTES, &mut |header, offset, _| {
+        self.walk(WALK_BYTES, WALK_BYTES, &mut |header, offset, _| {
             note(&mut index, header.first, offset);
             Ok(true)
         })?;
@@ -131,7 +134,7 @@ impl Span<'_> {
         &self,
         visit: &mut dyn FnMut(&BatchRef<'_>, u64, &Bytes) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        self.walk(WALK_BYTES, &mut |_, offset, bytes| {
+        self.walk(WALK_BYTES, WALK_BYTES, &mut |_, offset, bytes| {
             let batch = BatchRef::parse(&bytes).map_err(|e| self.damaged(offset, e.to_string()))?;
             visit(&batch, offset, &bytes).map(|()| true)
         })

@@ -57,8 +57,15 @@ impl Segment {
         Self { index: Some(Vec::new()), ..Self::found(meta) }
     }
 
-    /// Where to begin to look for `seq`.
+    /// Where to begin to look for `seq`; none if that takes an index that is
+    /// not there yet.
     pub(super) fn near(&self, seq: Seq) -> Option<(Seq, u64)> {
+        if self.hint.0 == seq {
+            return Some(self.hint);
+        }
+        if self.meta.first == seq {
+            return Some((seq, 0));
+        }
         let index = self.index.as_ref()?;
         let after = index.partition_point(|(first, _)| *first <= seq);
         let known = after.checked_sub(1).map_or((self.meta.first, 0), |n| index[n]);
