@@ -251,15 +251,21 @@ fn sizes_and_bytes(mixed: bool) {
     );
 }
 
+/// The median of batches of 100 calls, so that other work on the machine,
+/// which comes in slices of milliseconds, falls out.
 fn time(what: &str, count: usize, mut f: impl FnMut(usize)) {
-    for at in 0..count / 10 {
-        f(at);
-    }
-    let start = Instant::now();
-    for at in 0..count {
-        f(at);
-    }
-    println!("{what}: {:.0} ns", start.elapsed().as_nanos() as f64 / count as f64);
+    const BATCH: usize = 100;
+    let mut times: Vec<f64> = (0..count / BATCH)
+        .map(|batch| {
+            let start = Instant::now();
+            for at in batch * BATCH..(batch + 1) * BATCH {
+                f(at);
+            }
+            start.elapsed().as_nanos() as f64 / BATCH as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!("{what}: {:.0} ns", times[times.len() / 2]);
 }
 
 fn speeds(size: usize) {

@@ -323,47 +323,68 @@ impl Facts {
 
 /// Which kinds were rewarded on which day, in little space: the newest day and
 /// the one before it. An older day cannot be rewarded again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewards {
+    /// The newest day on which one of the first kinds was rewarded.
     day: i32,
-    today: [u64; 4],
-    before: [u64; 4],
+    /// Bit n stands for kind n: rewarded on `day`.
+    today: u32,
+    /// The same for the day before; never a kind that is in `today`.
+    before: u32,
+    /// The last days of kinds that have no bit.
+    far: Option<Box<Vec<Reward>>>,
 }
 
 impl Default for Rewards {
     fn default() -> Self {
-        Self { day: i32::MIN, today: [0; 4], before: [0; 4] }
+        Self { day: i32::MIN, today: 0, before: 0, far: None }
     }
+}
+
+/// The bit of one of the first kinds.
+fn bit_of(kind: KindId) -> Option<u32> {
+    1u32.checked_shl(u32::from(kind.0))
 }
 
 impl Rewards {
     /// Whether a mark of `kind` on `day` would be the first.
     pub fn is_first(&self, kind: KindId, day: i32) -> bool {
+        let Some(bit) = bit_of(kind) else {
+            let last = self.far.iter().flat_map(|far| far.iter()).find(|far| far.kind == kind);
+            return last.is_none_or(|last| last.day < day);
+        };
         if day > self.day {
             return true;
         }
         match self.day.saturating_sub(day) {
-            0 => !holds(&self.today, kind),
-            1 => !holds(&self.today, kind) && !holds(&self.before, kind),
+            0 => self.today & bit == 0,
+            1 => (self.today | self.before) & bit == 0,
             _ => false,
         }
     }
 
     /// Notes a reward; an older day than is kept changes nothing.
     pub fn add(&mut self, kind: KindId, day: i32) {
+        let Some(bit) = bit_of(kind) else {
+            let far = self.far.get_or_insert_default();
+            match far.binary_search_by_key(&kind, |far| far.kind) {
+                Ok(at) => far[at].day = far[at].day.max(day),
+                Err(at) => far.insert(at, Reward { kind, day }),
+            }
+            return;
+        };
         if day > self.day {
             let next = self.day.checked_add(1) == Some(day);
-            self.before = if next { self.today } else { [0; 4] };
-            self.today = [0; 4];
+            self.before = if next { self.today } else { 0 };
+            self.today = 0;
             self.day = day;
         }
-        let (word, bit) = (usize::from(kind.0 >> 6), 1 << (kind.0 & 63));
         match self.day.saturating_sub(day) {
             0 => {
-                self.today[word] |= bit;
-                self.before[word] &= !bit;
+                self.today |= bit;
+                self.before &= !bit;
             }
-            1 if !holds(&self.today, kind) => self.before[word] |= bit,
+            1 => self.before |= bit & !self.today,
             _ => {}
         }
     }
@@ -371,23 +392,29 @@ impl Rewards {
     /// Forgets the days before `day`.
     pub fn cut(&mut self, day: i32) {
         if self.day < day {
-            *self = Self::default();
+            (self.day, self.today, self.before) = (i32::MIN, 0, 0);
         } else if self.day == day {
-            self.before = [0; 4];
+            self.before = 0;
         }
+        if let Some(far) = &mut self.far {
+            far.retain(|reward| reward.day >= day);
+        }
+        self.far = self.far.take().filter(|far| !far.is_empty());
     }
 
     /// The last reward of each kind, by kind.
     pub fn iter(&self) -> impl Iterator<Item = Reward> {
-        (0..=u8::MAX).map(KindId).filter_map(|kind| {
-            if holds(&self.today, kind) {
+        let near = (0..32).filter_map(|at| {
+            let (kind, bit) = (KindId(at), 1u32 << at);
+            if self.today & bit != 0 {
                 Some(Reward { kind, day: self.day })
-            } else if holds(&self.before, kind) {
+            } else if self.before & bit != 0 {
                 Some(Reward { kind, day: self.day - 1 })
             } else {
                 None
             }
-        })
+        });
+        near.chain(self.far.iter().flat_map(|far| far.iter().copied()))
     }
 
     /// The kinds rewarded on `day`.
@@ -396,6 +423,52 @@ impl Rewards {
     }
 }
 
-fn holds(set: &[u64; 4], kind: KindId) -> bool {
-    set[usize::from(kind.0 >> 6)] >> (kind.0 & 63) & 1 == 1
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_rewarded_once_a_day_also_where_the_day_steps_back() {
+        for kind in [KindId(3), KindId(200)] {
+            let mut rewards = Rewards::default();
+            assert!(rewards.is_first(kind, 20_000));
+            rewards.add(kind, 20_000);
+            rewards.add(KindId(1), 20_001);
+            rewards.add(KindId(201), 20_001);
+            assert!(!rewards.is_first(kind, 20_000) && rewards.is_first(kind, 20_001));
+            rewards.add(kind, 20_001);
+            assert!(!rewards.is_first(kind, 20_000) && !rewards.is_first(kind, 20_001));
+            assert!(rewards.on(20_001).any(|own| own == kind));
+            rewards.cut(20_002);
+            assert_eq!(rewards, Rewards::default());
+        }
+    }
+
+    #[test]
+    fn pauses_that_touch_are_one() {
+        let pause = |from, to| Pause { from_ms: Millis(from), to_ms: Millis(to) };
+        let mut facts = Facts::default();
+        for (from, to) in [(10, 20), (40, 50), (5, 5), (30, 35), (20, 30)] {
+            facts.add_pause(pause(from, to));
+        }
+        assert_eq!(facts.pauses(), [pause(10, 35), pause(40, 50)]);
+        let paused: Vec<i64> = (0..60).filter(|&at| facts.paused_at(Millis(at))).collect();
+        assert!(paused.into_iter().eq((10..35).chain(40..50)));
+    }
+
+    #[test]
+    fn a_whole_clear_swallows_what_it_covers_and_a_newer_delete_its_older() {
+        let (video, live) = (KindId(1), KindId(2));
+        let mut facts = Facts::default();
+        facts.add_block(Block::of(video, "a", Millis(10)));
+        facts.add_block(Block::of(video, "a", Millis(20)));
+        facts.add_block(Block::of(live, "a", Millis(20)));
+        facts.add_block(Block { after_ms: Some(Millis(5)), ..Block::all(Millis(20)) });
+        assert_eq!(facts.blocks_len(), 3);
+        facts.add_block(Block { kind: Some(video), ..Block::all(Millis(30)) });
+        assert_eq!(facts.blocks_len(), 3);
+        assert_eq!(facts.covered_until(video, "z", Millis(30)), Some(Millis(30)));
+        facts.add_block(Block::all(Millis(30)));
+        assert_eq!(facts.blocks_len(), 1);
+    }
 }

@@ -40,7 +40,8 @@ pub struct RowFacts {
     pub began: bool,
     /// The row's last change of part; 0 if there was none.
     pub part_since: Millis,
-    /// Remembered retries, oldest first, at most 8.
+    /// Remembered retries, oldest first, at most 8. Only exports carry them;
+    /// lists and point reads leave them out.
     pub retries: Vec<Retry>,
 }
 

@@ -2,12 +2,13 @@
 //! pass to each other. The kind stands beside it.
 
 use tideline_types::Millis;
-use tideline_types::limits::{FIELD_BYTES_MAX, LENGTH_MS_MAX, RETRIES_PER_ROW};
+use tideline_types::limits::{FIELD_BYTES_MAX, LENGTH_MS_MAX};
 
 use crate::codec::{BadBytes, Reader, put_signed, put_text, put_varint};
 use crate::id::{IdBuf, PackedId};
 use crate::kinds::KindId;
-use crate::query::{Retry, Row, RowFacts};
+use crate::query::{Row, RowFacts};
+use crate::retry::Retries;
 
 /// A row of some kind, borrowed from wherever it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,59 +38,7 @@ pub struct RowRef<'a> {
     /// The row's last change of part; 0 if there was none.
     pub part_since: Millis,
     /// Remembered retries, oldest first.
-    pub retries: RetrySet,
-}
-
-/// At most [`RETRIES_PER_ROW`] retries, oldest first, without a heap.
-#[derive(Clone, Copy, Debug)]
-pub struct RetrySet {
-    len: u8,
-    items: [Retry; RETRIES_PER_ROW],
-}
-
-const NO_RETRY: Retry = Retry { fingerprint: 0, taken_ms: Millis(0), made: false };
-
-impl RetrySet {
-    /// None remembered.
-    pub const EMPTY: Self = Self { len: 0, items: [NO_RETRY; RETRIES_PER_ROW] };
-
-    /// Oldest first.
-    pub fn as_slice(&self) -> &[Retry] {
-        &self.items[..usize::from(self.len)]
-    }
-
-    /// Adds the newest; the oldest goes if there is no room.
-    pub fn push(&mut self, retry: Retry) {
-        if usize::from(self.len) == RETRIES_PER_ROW {
-            self.items.copy_within(1.., 0);
-            self.len -= 1;
-        }
-        self.items[usize::from(self.len)] = retry;
-        self.len += 1;
-    }
-
-    /// Keeps those for which `keep` says so, in order.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Retry) -> bool) {
-        let mut kept = Self::EMPTY;
-        self.as_slice().iter().filter(|retry| keep(retry)).for_each(|retry| kept.push(*retry));
-        *self = kept;
-    }
-}
-
-impl PartialEq for RetrySet {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_slice() == other.as_slice()
-    }
-}
-
-impl Eq for RetrySet {}
-
-impl FromIterator<Retry> for RetrySet {
-    fn from_iter<T: IntoIterator<Item = Retry>>(retries: T) -> Self {
-        let mut set = Self::EMPTY;
-        retries.into_iter().for_each(|retry| set.push(retry));
-        set
-    }
+    pub retries: Retries<'a>,
 }
 
 const PART: u64 = 1;
@@ -120,12 +69,20 @@ impl<'a> RowRef<'a> {
             began: row.facts.began,
             plays: row.plays,
             part_since: row.facts.part_since,
-            retries: row.facts.retries.iter().copied().collect(),
+            retries: Retries::of(&row.facts.retries),
         }
     }
 
-    /// The row as an owned one of `kind`.
+    /// The row as an owned one of `kind`, with every fact.
     pub fn to_row(&self, kind: KindId) -> Row {
+        let mut row = self.to_shown(kind);
+        row.facts.retries = self.retries.iter().collect();
+        row
+    }
+
+    /// The row as an owned one of `kind`, without the retries that no list
+    /// shows.
+    pub fn to_shown(&self, kind: KindId) -> Row {
         Row {
             kind,
             id: self.id.text(),
@@ -141,7 +98,7 @@ impl<'a> RowRef<'a> {
                 declared: self.declared,
                 began: self.began,
                 part_since: self.part_since,
-                retries: self.retries.as_slice().to_vec(),
+                retries: Vec::new(),
             },
         }
     }
@@ -150,7 +107,7 @@ impl<'a> RowRef<'a> {
     pub(crate) fn bytes_about(&self) -> usize {
         let texts = [self.part, self.device, self.group];
         let texts = texts.into_iter().flatten().map(|text| text.len() + 1).sum::<usize>();
-        128 + texts + self.retries.as_slice().len() * 20
+        128 + texts + self.retries.len() * 20
     }
 
     /// Appends the row with every fact; times are told from `base`.
@@ -165,7 +122,7 @@ impl<'a> RowRef<'a> {
             | has(self.declared, DECLARED)
             | has(self.began, BEGAN)
             | has(self.part_since != Millis(0), PART_SINCE)
-            | has(!self.retries.as_slice().is_empty(), RETRIES);
+            | has(!self.retries.is_empty(), RETRIES);
         put_varint(out, bits);
         self.id.write(out);
         put_signed(out, self.event_ms.0.wrapping_sub(base.0));
@@ -179,11 +136,10 @@ impl<'a> RowRef<'a> {
         if self.part_since != Millis(0) {
             put_signed(out, self.part_since.0.wrapping_sub(base.0));
         }
-        if let Some(more) = self.retries.as_slice().len().checked_sub(1) {
-            out.push(more as u8);
-            for retry in self.retries.as_slice() {
-                write_retry(retry, base, out);
-            }
+        if !self.retries.is_empty() {
+            out.push(self.retries.len() as u8);
+            out.push(self.retries.made());
+            self.retries.write(base.0, out);
         }
     }
 
@@ -209,16 +165,15 @@ impl<'a> RowRef<'a> {
         let mut length = |bit| has(bit).then(|| reader.varint()).transpose();
         let (position_ms, duration_ms) = (length(POSITION)?, length(DURATION)?);
         let part_since = if has(PART_SINCE) { read_time(base, reader)? } else { Millis(0) };
-        let mut retries = RetrySet::EMPTY;
-        if has(RETRIES) {
-            let count = usize::from(reader.u8()?) + 1;
-            if count > RETRIES_PER_ROW {
-                return Err(BadBytes("a row remembers too many retries"));
+        let retries = if has(RETRIES) {
+            let (count, made) = (usize::from(reader.u8()?), reader.u8()?);
+            if count == 0 {
+                return Err(BadBytes("a row remembers no retry and says it does"));
             }
-            for _ in 0..count {
-                retries.push(read_retry(base, reader)?);
-            }
-        }
+            Retries::read(count, made, base.0, reader)?
+        } else {
+            Retries::EMPTY
+        };
         let row = Self {
             id,
             part,
@@ -252,23 +207,4 @@ impl<'a> RowRef<'a> {
 pub(crate) fn read_time(base: Millis, reader: &mut Reader<'_>) -> Result<Millis, BadBytes> {
     let time = base.0.wrapping_add(reader.signed()?);
     if time > 0 { Ok(Millis(time)) } else { Err(BadBytes("a time is not after 0")) }
-}
-
-/// Appends one retry; its time is told from `base`.
-pub(crate) fn write_retry(retry: &Retry, base: Millis, out: &mut Vec<u8>) {
-    out.extend_from_slice(&retry.fingerprint.to_le_bytes());
-    out.push(u8::from(retry.made));
-    put_signed(out, base.0.wrapping_sub(retry.taken_ms.0));
-}
-
-/// Reads what [`write_retry`] wrote.
-pub(crate) fn read_retry(base: Millis, reader: &mut Reader<'_>) -> Result<Retry, BadBytes> {
-    let fingerprint = reader.u64_le()?;
-    let made = match reader.u8()? {
-        0 => false,
-        1 => true,
-        _ => return Err(BadBytes("a retry has an unknown mark")),
-    };
-    let taken_ms = Millis(base.0.wrapping_sub(reader.signed()?));
-    Ok(Retry { fingerprint, taken_ms, made })
 }

@@ -22,7 +22,7 @@ use crate::facts::{Block, Facts, Floor, Pause, Rewards};
 use crate::id::{IdBuf, PackedId};
 use crate::kinds::{KindId, Kinds};
 use crate::outcome::{BlockRef, OutcomeRef, Restore};
-use crate::row::{RetrySet, read_retry, write_retry};
+use crate::retry::Retries;
 use crate::timeline::{Timeline, Touched};
 
 const VERSION: u8 = 1;
@@ -157,13 +157,13 @@ fn write_retries(timeline: &Timeline, kinds: &Kinds, now: Millis) -> Option<(Vec
     for (kind, row) in timeline.all_kept() {
         let mut retries = row.retries;
         retries.retain(|retry| retry.taken_ms > now.plus(-tideline_types::limits::RETRY_WINDOW_MS));
-        let retries = retries.as_slice();
-        let Some(last) = retries.last() else { continue };
+        let Some(last) = retries.iter().last() else { continue };
         newest = newest.max(Some(last.taken_ms));
         put_text(&mut value, kinds.name(kind));
         row.id.write(&mut value);
         value.push(retries.len() as u8);
-        retries.iter().for_each(|retry| write_retry(retry, now, &mut value));
+        value.push(retries.made());
+        retries.write(now.0, &mut value);
     }
     newest.map(|newest| (value, newest))
 }
@@ -313,10 +313,8 @@ fn read_retries(
     while !value.is_empty() {
         let kind = known(value.text(KIND_BYTES_MAX)?, kinds)?;
         let id = PackedId::read(value)?;
-        let mut retries = RetrySet::EMPTY;
-        for _ in 0..value.u8()? {
-            retries.push(read_retry(base, value)?);
-        }
+        let (count, made) = (usize::from(value.u8()?), value.u8()?);
+        let retries = Retries::read(count, made, base.0, value)?;
         timeline.load_retries(kind, id, retries);
     }
     Ok(())

@@ -17,7 +17,8 @@ use crate::id::{IdBuf, PackedId};
 use crate::kinds::{KindId, Kinds};
 use crate::outcome::{BlockRef, Clear, Cut, Delete, OutcomeRef, Put, Restore};
 use crate::query::Retry;
-use crate::row::{RetrySet, RowRef};
+use crate::retry::Retries;
+use crate::row::RowRef;
 use crate::rules::Rules;
 use store::{Head, Store};
 
@@ -73,7 +74,7 @@ impl Touched {
 
     fn row(&mut self, kind: KindId, row: &RowRef<'_>) {
         self.day(kind, row.event_ms.utc_day());
-        self.retries |= !row.retries.as_slice().is_empty();
+        self.retries |= !row.retries.is_empty();
     }
 }
 
@@ -145,7 +146,7 @@ impl Timeline {
         let mut deletes: Vec<Block> = facts.blocks().cloned().collect();
         deletes.sort();
         ExportDoc {
-            rows: self.rows(&crate::query::Filter::default(), rules, now),
+            rows: self.export_rows(rules, now),
             facts: ExportFacts {
                 deletes,
                 pauses: facts.pauses().to_vec(),
@@ -310,7 +311,7 @@ impl Timeline {
 
     /// Gives a row the retries that it had at rest; nothing where the row is
     /// not there.
-    pub(crate) fn load_retries(&mut self, kind: KindId, id: PackedId<'_>, retries: RetrySet) {
+    pub(crate) fn load_retries(&mut self, kind: KindId, id: PackedId<'_>, retries: Retries<'_>) {
         let Some(row) = self.store.find(kind, id) else { return };
         let owned = row.to_row(kind);
         let id = IdBuf::of(id);

@@ -19,7 +19,8 @@ use tideline_types::{DAY_MS, Millis};
 use super::bits::{BitReader, BitWriter};
 use crate::codec::{BadBytes, Reader};
 use crate::id::{IdBuf, PackedId};
-use crate::row::{RetrySet, RowRef};
+use crate::retry::Retries;
+use crate::row::RowRef;
 
 const VERSION: u64 = 1;
 /// Decimal ids are taken to have as many digits as the one before; the first
@@ -67,7 +68,7 @@ impl DayMark {
             began: self.state.began,
             plays: self.state.plays,
             part_since: self.part_since,
-            retries: RetrySet::EMPTY,
+            retries: Retries::EMPTY,
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::id::{IdBuf, PackedId};
 use crate::mark::{Mark, Path, Verdict};
 use crate::outcome::{OutcomeRef, Put};
 use crate::query::Retry;
-use crate::retry::fingerprint;
-use crate::row::{RetrySet, RowRef};
+use crate::retry::{Retries, fingerprint};
+use crate::row::RowRef;
 use crate::timeline::Timeline;
 
 impl Rules {
@@ -40,10 +40,10 @@ impl Rules {
         let id = id.borrow();
         let row = user.shown(mark.kind, id, self, now);
         let print = mark.event_id.map(|event| fingerprint(&self.key, event, mark.sent_ms));
-        let remembered = |retry: &Retry| {
+        let remembered = |retry: Retry| {
             Some(retry.fingerprint) == print && retry.taken_ms > now.plus(-RETRY_WINDOW_MS)
         };
-        if row.is_some_and(|row| row.retries.as_slice().iter().any(remembered)) {
+        if row.is_some_and(|row| row.retries.iter().any(remembered)) {
             return Verdict::Duplicate;
         }
         let at = match shifted {
@@ -200,7 +200,7 @@ fn next_row<'a>(
             (_, Some(old)) => old.part_since,
             (Some(_), None) => at,
         },
-        retries: RetrySet::EMPTY,
+        retries: Retries::EMPTY,
     };
     count_play(&mut row, mark);
     if let Some(old) = old {

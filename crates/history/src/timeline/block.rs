@@ -1,11 +1,12 @@
-//! Up to 64 rows in one allocation: records from the front, and from the back
-//! two bytes for each, by which a row is found without reading the others.
+//! Up to 64 rows in one allocation: records from the front, and at the back the
+//! lengths and the tags of all, by which a row is found without reading the
+//! others.
 //!
 //! ```text
-//! [ record 0 | record 1 | … | free | … | len 1, tag 1 | len 0, tag 0 ]
+//! [ record 0 | record 1 | … | free | len 1 | len 0 | tag 1 | tag 0 ]
 //! ```
 //!
-//! `len` 255 means that the record begins with its true length in two bytes.
+//! A length of 255 means that the record begins with its true length in two bytes.
 //! Times of events are bounded by `oldest` and `newest`, which may be wider
 //! than what the rows span, never narrower.
 
@@ -106,20 +107,37 @@ impl Block {
         }
     }
 
-    fn entry(&self, index: u8) -> (u8, u8) {
-        let at = self.bytes.len() - ENTRY * (usize::from(index) + 1);
-        (self.bytes[at], self.bytes[at + 1])
+    /// The lengths, the last row's first.
+    fn lens(&self) -> &[u8] {
+        let (size, rows) = (self.bytes.len(), self.len());
+        &self.bytes[size - 2 * rows..size - rows]
+    }
+
+    /// The tags, the last row's first.
+    fn tags(&self) -> &[u8] {
+        &self.bytes[self.bytes.len() - self.len()..]
     }
 
     /// All places, oldest arrival first.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        let index = &self.bytes[self.bytes.len() - ENTRY * usize::from(self.rows)..];
         let mut at = 0u16;
-        index.rchunks_exact(ENTRY).enumerate().map(move |(index, entry)| {
-            let slot = Slot { index: index as u8, at, len: self.true_len(entry[0], at) };
+        self.lens().iter().rev().enumerate().map(move |(index, &len)| {
+            let slot = Slot { index: index as u8, at, len: self.true_len(len, at) };
             at += slot.len;
             slot
         })
+    }
+
+    /// The place of one row.
+    fn slot(&self, index: usize) -> Slot {
+        let before = &self.lens()[self.len() - index..];
+        let at = if memchr::memchr(WIDE, before).is_none() {
+            before.iter().map(|&len| u16::from(len)).sum()
+        } else {
+            before.iter().rev().fold(0, |at, &len| at + self.true_len(len, at))
+        };
+        let len = self.true_len(self.lens()[self.len() - 1 - index], at);
+        Slot { index: index as u8, at, len }
     }
 
     fn true_len(&self, len: u8, at: u16) -> u16 {
@@ -132,9 +150,8 @@ impl Block {
     }
 
     fn record(&self, slot: Slot) -> &[u8] {
-        let (_, len) = (slot.index, self.entry(slot.index).0);
-        let skip = if len == WIDE { 2 } else { 0 };
-        &self.bytes[usize::from(slot.at) + skip..usize::from(slot.at + slot.len)]
+        let record = &self.bytes[usize::from(slot.at)..usize::from(slot.at + slot.len)];
+        if slot.len >= u16::from(WIDE) { &record[2..] } else { record }
     }
 
     pub(super) fn head(&self, slot: Slot) -> (KindId, Millis) {
@@ -158,27 +175,21 @@ impl Block {
 
     /// Where the row of (`kind`, `id`) lies; `tag` is the id's tag.
     pub(super) fn find(&self, kind: KindId, id: PackedId<'_>, tag: u8) -> Option<Slot> {
-        let index = &self.bytes[self.bytes.len() - ENTRY * usize::from(self.rows)..];
-        let mut at = 0u16;
-        for (row, entry) in index.rchunks_exact(ENTRY).enumerate() {
-            let len = self.true_len(entry[0], at);
-            if entry[1] == tag {
-                let slot = Slot { index: row as u8, at, len };
-                let record = self.record(slot);
-                let head = HeadBits::of(record);
-                if head.form() == id.form() && head.kind(record) == kind && head.id(record) == id {
-                    return Some(slot);
-                }
-            }
-            at += len;
-        }
-        None
+        let last = self.len().wrapping_sub(1);
+        memchr::memchr_iter(tag, self.tags()).find_map(|back| {
+            let slot = self.slot(last - back);
+            let record = self.record(slot);
+            let head = HeadBits::of(record);
+            let found =
+                head.form() == id.form() && head.kind(record) == kind && head.id(record) == id;
+            found.then_some(slot)
+        })
     }
 
     /// Adds a row that is not in the block, and that fits.
     pub(super) fn push(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
         if self.is_empty() {
-            let taken = row.retries.as_slice().first().map_or(row.event_ms, |retry| retry.taken_ms);
+            let taken = row.retries.iter().next().map_or(row.event_ms, |retry| retry.taken_ms);
             let event = row.event_ms.0.saturating_sub(SPAN_MS / 2);
             self.bases = Bases { event, taken: taken.0 };
             (self.oldest, self.newest) = (u32::MAX, 0);
@@ -188,9 +199,13 @@ impl Block {
 
     fn add(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
         let record = record::write(kind, row, self.bases);
-        let index = self.rows;
+        let slot = Slot { index: self.rows, at: self.used, len: 0 };
+        self.make_room(whole_len(record.as_slice()) + ENTRY);
+        // The lengths move down by one, to let a tag in behind them.
+        let (size, rows) = (self.bytes.len(), self.len());
+        self.bytes.copy_within(size - 2 * rows..size - rows, size - 2 * rows - 1);
         self.rows += 1;
-        self.splice(Slot { index, at: self.used, len: 0 }, record.as_slice(), tag);
+        self.splice(slot, record.as_slice(), tag);
         self.widen(row.event_ms);
     }
 
@@ -204,7 +219,8 @@ impl Block {
         for slot in self.slots() {
             let row = self.row(slot);
             let row = change(&row).unwrap_or(row);
-            fresh.add(self.head(slot).0, &row, self.entry(slot.index).1);
+            let tag = self.tags()[self.len() - 1 - usize::from(slot.index)];
+            fresh.add(self.head(slot).0, &row, tag);
         }
         fresh.fit();
         fresh
@@ -213,6 +229,7 @@ impl Block {
     /// Puts another row in the place of one.
     pub(super) fn replace(&mut self, slot: Slot, kind: KindId, row: &RowRef<'_>, tag: u8) {
         let record = record::write(kind, row, self.bases);
+        self.make_room(whole_len(record.as_slice()).saturating_sub(usize::from(slot.len)));
         self.splice(slot, record.as_slice(), tag);
         self.widen(row.event_ms);
     }
@@ -222,10 +239,15 @@ impl Block {
         let (start, end) = (usize::from(slot.at), usize::from(slot.at + slot.len));
         self.bytes.copy_within(end..usize::from(self.used), start);
         self.used -= slot.len;
-        let size = self.bytes.len();
-        let index = size - ENTRY * usize::from(self.rows);
-        let entry = size - ENTRY * (usize::from(slot.index) + 1);
-        self.bytes.copy_within(index..entry, index + ENTRY);
+        let (size, rows) = (self.bytes.len(), self.len());
+        let tag = size - 1 - usize::from(slot.index);
+        let len = tag - rows;
+        let lens = size - 2 * rows;
+        // Tags and lengths of later rows move up over what is removed, and
+        // all lengths by one more, after the tags.
+        self.bytes.copy_within(lens..len, lens + 1);
+        self.bytes.copy_within(size - rows..tag, size - rows + 1);
+        self.bytes.copy_within(lens + 1..size - rows, lens + 2);
         self.rows -= 1;
         let needed = self.needed();
         if self.rows == 0 {
@@ -235,50 +257,48 @@ impl Block {
         }
     }
 
-    /// Writes a record over the one at `slot`, whose entry is set anew.
+    /// Writes a record over the one at `slot`, for which there is room, and
+    /// sets its length and tag.
     fn splice(&mut self, slot: Slot, record: &[u8], tag: u8) {
-        let wide = record.len() >= usize::from(WIDE);
-        let len = record.len() + if wide { 2 } else { 0 };
-        let grown = usize::from(self.used) - usize::from(slot.len) + len;
+        let len = whole_len(record);
         let (at, old_end) = (usize::from(slot.at), usize::from(slot.at + slot.len));
         let used = usize::from(self.used);
-        self.used = grown as u16;
-        if self.needed() > self.bytes.len() {
-            // The entry of a new row is not there yet: it must not be moved.
-            let entries = usize::from(self.rows) - usize::from(slot.len == 0);
-            self.grow(used, entries);
+        if old_end != at + len {
+            self.bytes.copy_within(old_end..used, at + len);
+            self.used = (used + at + len - old_end) as u16;
         }
-        self.bytes.copy_within(old_end..used, at + len);
-        let mut start = at;
-        if wide {
-            self.bytes[at..at + 2].copy_from_slice(&(len as u16).to_le_bytes());
-            start += 2;
+        let start = at + len - record.len();
+        if start > at {
+            self.bytes[at..start].copy_from_slice(&(len as u16).to_le_bytes());
         }
         self.bytes[start..at + len].copy_from_slice(record);
-        let entry = self.bytes.len() - ENTRY * (usize::from(slot.index) + 1);
-        self.bytes[entry] = if wide { WIDE } else { len as u8 };
-        self.bytes[entry + 1] = tag;
+        let place = self.bytes.len() - 1 - usize::from(slot.index);
+        self.bytes[place] = tag;
+        let rows = self.len();
+        self.bytes[place - rows] = len.min(usize::from(WIDE)) as u8;
+    }
+
+    fn make_room(&mut self, more: usize) {
+        let needed = self.needed() + more;
+        if needed > self.bytes.len() {
+            let size = (needed + GROW_BYTES / 2).next_multiple_of(GROW_BYTES) - 8;
+            self.reallocate(size.max(needed));
+        }
     }
 
     fn needed(&self) -> usize {
         usize::from(self.used) + ENTRY * usize::from(self.rows)
     }
 
-    fn grow(&mut self, used: usize, entries: usize) {
-        let size = (self.needed() + GROW_BYTES / 2).next_multiple_of(GROW_BYTES) - 8;
-        let size = size.max(self.needed());
-        self.reallocate(size, used, entries);
-    }
-
     fn resize(&mut self, needed: usize) {
-        let size = ((needed + 8).next_multiple_of(16) - 8).max(needed);
-        self.reallocate(size, usize::from(self.used), usize::from(self.rows));
+        let size = (needed + 8).next_multiple_of(16) - 8;
+        self.reallocate(size.max(needed));
     }
 
-    fn reallocate(&mut self, size: usize, used: usize, entries: usize) {
+    fn reallocate(&mut self, size: usize) {
         let mut bytes = vec![0; size].into_boxed_slice();
+        let (used, index) = (usize::from(self.used), ENTRY * self.len());
         bytes[..used].copy_from_slice(&self.bytes[..used]);
-        let index = ENTRY * entries;
         bytes[size - index..].copy_from_slice(&self.bytes[self.bytes.len() - index..]);
         self.bytes = bytes;
     }
@@ -308,4 +328,10 @@ impl Block {
             self.resize(needed);
         }
     }
+}
+
+/// The length of a record with what goes before it.
+fn whole_len(record: &[u8]) -> usize {
+    let wide = record.len() >= usize::from(WIDE);
+    record.len() + if wide { 2 } else { 0 }
 }

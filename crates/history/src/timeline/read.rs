@@ -172,7 +172,7 @@ impl Timeline {
     /// A row by its key, if it is shown.
     pub fn row(&self, kind: KindId, id: &str, rules: &Rules, now: Millis) -> Option<Row> {
         let id = IdBuf::pack(id);
-        self.shown(kind, id.borrow(), rules, now).map(|row| row.to_row(kind))
+        self.shown(kind, id.borrow(), rules, now).map(|row| row.to_shown(kind))
     }
 
     /// A page of a list, newest first.
@@ -212,7 +212,15 @@ impl Timeline {
     }
 
     fn owned(&self, head: &Head) -> Row {
-        self.store.get(head.place).to_row(head.kind)
+        self.store.get(head.place).to_shown(head.kind)
+    }
+
+    /// All rows that are shown, newest first, with every fact.
+    pub(crate) fn export_rows(&self, rules: &Rules, now: Millis) -> Vec<Row> {
+        let filter = Filter::default();
+        let mut heads: Vec<Head> = self.matching(&filter, rules, now).collect();
+        heads.sort_unstable_by(|a, b| self.cmp_heads(b, a));
+        heads.iter().map(|head| self.store.get(head.place).to_row(head.kind)).collect()
     }
 
     /// All rows that the filter lets through, newest first.

@@ -21,8 +21,8 @@ use tideline_types::limits::{FIELD_BYTES_MAX, RETRIES_PER_ROW};
 use crate::codec::{BadBytes, Out, Reader, put_signed, put_text, put_varint};
 use crate::id::PackedId;
 use crate::kinds::KindId;
-use crate::query::Retry;
-use crate::row::{RetrySet, RowRef};
+use crate::retry::Retries;
+use crate::row::RowRef;
 
 /// Bits of a time.
 const TIME_BITS: u32 = 38;
@@ -130,7 +130,7 @@ pub(super) fn write(kind: KindId, row: &RowRef<'_>, bases: Bases) -> Scratch {
     if row.part_since != Millis(0) {
         put_signed(&mut out, row.event_ms.0.wrapping_sub(row.part_since.0));
     }
-    head |= write_retries(row.retries.as_slice(), bases, &mut out) << RETRIES_AT;
+    head |= write_retries(&row.retries, bases, &mut out) << RETRIES_AT;
     out.bytes[..HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
     out
 }
@@ -146,21 +146,19 @@ fn put_length(length: u64, short: u64, out: &mut Scratch) -> u64 {
     }
 }
 
-fn write_retries(retries: &[Retry], bases: Bases, out: &mut Scratch) -> u64 {
-    let which = match retries {
-        [] => 0,
-        [retry] => 1 + u64::from(retry.made),
-        several => {
-            let made = several.iter().rev().fold(0, |made, retry| made << 1 | u8::from(retry.made));
+/// Last in the record, so that they end with it.
+fn write_retries(retries: &Retries<'_>, bases: Bases, out: &mut Scratch) -> u64 {
+    let (count, made) = (retries.len(), retries.made());
+    let which = match count {
+        0 => 0,
+        1 => 1 + u64::from(made),
+        _ => {
             out.put(made);
-            out.put(several.len() as u8);
+            out.put(count as u8);
             3
         }
     };
-    for retry in retries {
-        out.put_all(&retry.fingerprint.to_le_bytes());
-        put_signed(out, retry.taken_ms.0.wrapping_sub(bases.taken));
-    }
+    retries.write(bases.taken, out);
     which
 }
 
@@ -217,10 +215,10 @@ impl HeadBits {
 
 const OURS: &str = "this process wrote the record";
 
-/// The row of a record; what follows the record in `bytes` is not read.
-pub(super) fn read(bytes: &[u8], bases: Bases) -> RowRef<'_> {
-    let head = HeadBits::of(bytes);
-    read_body(head, head.body(bytes), bases).expect(OURS)
+/// The row of a record.
+pub(super) fn read(record: &[u8], bases: Bases) -> RowRef<'_> {
+    let head = HeadBits::of(record);
+    read_body(head, head.body(record), bases).expect(OURS)
 }
 
 fn read_body<'a>(
@@ -274,17 +272,15 @@ fn short(body: &mut Reader<'_>) -> Result<u64, BadBytes> {
     Ok(u64::from(bytes[0]) | u64::from(bytes[1]) << 8 | u64::from(bytes[2]) << 16)
 }
 
-fn read_retries(which: u64, body: &mut Reader<'_>, bases: Bases) -> Result<RetrySet, BadBytes> {
-    let mut retries = RetrySet::EMPTY;
+fn read_retries<'a>(
+    which: u64,
+    body: &mut Reader<'a>,
+    bases: Bases,
+) -> Result<Retries<'a>, BadBytes> {
     let (made, count) = match which {
-        0 => (0, 0),
-        3 => (body.u8()?, body.u8()?),
+        0 => return Ok(Retries::EMPTY),
+        3 => (body.u8()?, usize::from(body.u8()?)),
         one => (one as u8 - 1, 1),
     };
-    for at in 0..count {
-        let fingerprint = body.u64_le()?;
-        let taken_ms = Millis(bases.taken.wrapping_add(body.signed()?));
-        retries.push(Retry { fingerprint, taken_ms, made: made >> at & 1 == 1 });
-    }
-    Ok(retries)
+    Ok(Retries::trusted(count, made, bases.taken, body.left()))
 }

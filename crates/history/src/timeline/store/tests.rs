@@ -135,7 +135,7 @@ fn take(store: &mut Store, plain: &mut Plain, step: &Step) {
             assert_eq!(removed, before - plain.len());
         }
         Step::DropRetries => {
-            store.rewrite(|row| Some(RowRef { retries: crate::row::RetrySet::EMPTY, ..*row }));
+            store.rewrite(|row| Some(RowRef { retries: crate::retry::Retries::EMPTY, ..*row }));
             plain.values_mut().for_each(|row| row.facts.retries.clear());
         }
     }
