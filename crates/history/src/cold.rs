@@ -17,7 +17,8 @@ use tideline_store::{Commit, Op, StoreError, Table, TableName};
 use tideline_types::{Epoch, Millis, PartitionId, Seq};
 
 use crate::kinds::Kinds;
-use crate::owner::Place;
+use crate::outcome::OutcomeRef;
+use crate::owner::{Owner, Place};
 use crate::rows;
 use crate::rules::Rules;
 use crate::timeline::{Timeline, Touched};
@@ -105,9 +106,41 @@ pub(crate) fn commits(
             ops = deletes;
         }
     }
-    let partition_key = rows::partition_key(image.user).into();
+    let partition_key: Bytes = rows::partition_key(image.user).into();
+    if broken!(AppliedApart)
+        && let Some(facts) = ops.pop()
+    {
+        let (table, partition_key) = (TableName::History, partition_key.clone());
+        commits.push(Commit { table, partition_key, ops: vec![facts] });
+    }
     commits.push(Commit { table: TableName::History, partition_key, ops });
     commits
+}
+
+/// Brings an erase of a user of whom nothing else is known to rest.
+pub(crate) fn rest_erase<W>(
+    table: &dyn Table,
+    owner: &Owner<W>,
+    hash: [u8; 16],
+    seq: Seq,
+    outcome: &[u8],
+) -> Result<(), StoreError> {
+    let (rules, partition) = (owner.rules(), owner.stream().partition);
+    let key = rows::erased_key(hash);
+    let erased = table.scan(TableName::History, &key, &[], None, false, usize::MAX)?;
+    let (mut timeline, applied) = load(&ColdUser { rows: Vec::new(), erased }, &rules.kinds)?;
+    if seq <= applied {
+        return Ok(());
+    }
+    let bad = |what: String| StoreError::Damaged { file: "history".into(), offset: seq.0, what };
+    let outcome = OutcomeRef::decode(outcome).map_err(|error| bad(error.to_string()))?;
+    let mut touched = Touched::default();
+    let done = timeline.apply(&outcome, &rules.kinds, &mut touched);
+    done.map_err(|error| bad(error.to_string()))?;
+    let applied = rows::Applied { epoch: owner.epoch(), seq };
+    let ops = rows::plan(&timeline, &touched, applied, &rules.kinds, outcome.taken_ms());
+    let rest = Commit { table: TableName::History, partition_key: key.into(), ops };
+    table.commit(&[note_erasing(partition, &hash, seq, outcome.taken_ms()), rest])
 }
 
 /// The partition's place, as it was last written; the beginning if never.
@@ -124,7 +157,7 @@ pub fn place(table: &dyn Table, partition: PartitionId) -> Result<Place, StoreEr
 }
 
 /// The write that keeps `place`.
-pub(crate) fn keep_place(partition: PartitionId, place: &Place) -> Commit {
+pub fn keep_place(partition: PartitionId, place: &Place) -> Commit {
     let mut value = vec![PLACE_VERSION];
     value.extend_from_slice(&place.epoch.0.to_be_bytes());
     value.extend_from_slice(&place.seq.0.to_be_bytes());

@@ -9,6 +9,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+/// Whether a rule is broken on purpose: never, but in a simulator's build.
+macro_rules! broken {
+    ($rule:ident) => {{
+        #[cfg(feature = "sabotage")]
+        let broken = crate::sabotage::is(crate::sabotage::Broken::$rule);
+        #[cfg(not(feature = "sabotage"))]
+        let broken = false;
+        broken
+    }};
+}
+
 mod codec;
 pub mod cold;
 pub mod facts;
@@ -20,10 +31,13 @@ pub mod outcome;
 pub mod owner;
 pub mod pack;
 pub mod query;
+pub mod recovery;
 mod retry;
 mod row;
 pub mod rows;
 pub mod rules;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod setup;
 mod task;
 pub mod timeline;

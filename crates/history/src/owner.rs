@@ -231,8 +231,8 @@ pub struct Owner<W> {
 
 impl<W> Owner<W> {
     /// An owner of `stream` in `epoch`, whose log holds synced outcomes up to
-    /// `synced`. The caller replays those above `place`, then calls
-    /// [`Owner::recovered`].
+    /// `synced` and whose time is at least `place`'s. It takes calls once it
+    /// has been through [`crate::recovery::recover`].
     pub fn new(
         stream: StreamId,
         epoch: Epoch,
@@ -270,6 +270,30 @@ impl<W> Owner<W> {
             draining: false,
             scratch: Vec::new(),
         }
+    }
+
+    /// An owner of the same stream that knows nothing yet: to be recovered, and
+    /// then put in the place of this one. What this one asked for is void.
+    pub fn successor(&self) -> Self {
+        let place = Place { epoch: self.epoch, seq: Seq::ZERO, taken_ms: self.taken };
+        let (rules, options) = (Arc::clone(&self.rules), self.options.clone());
+        let fresh = Self::new(self.stream, self.epoch, self.synced, place, rules, options);
+        Self { generation: self.generation + 1, ticks: self.ticks, ..fresh }
+    }
+
+    /// Whose outcomes.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// The epoch of this ownership.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Decides the marks at `places` of `marks`, in order. Marks of users who
@@ -339,6 +363,11 @@ impl<W> Owner<W> {
             self.plan_flushes(effects);
         }
         self.evict();
+    }
+
+    /// The owner's time: that of its latest decision, or later.
+    pub fn taken(&self) -> Millis {
+        self.taken
     }
 
     /// Everything decided is in a durable row.

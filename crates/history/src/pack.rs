@@ -77,6 +77,9 @@ impl Pack {
                     own_user == user && PutKey::of(own_value).is_some_and(|own| own == key)
                 };
                 if let Ok(entry) = open.find_entry(hash, same) {
+                    if broken!(PlayLostInPack) {
+                        return;
+                    }
                     let (before, _) = entry.remove();
                     let slot = &mut slots[before as usize];
                     slot.live = false;

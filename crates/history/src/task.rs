@@ -184,14 +184,10 @@ impl Driver {
         path: Path,
         ack: Ack,
     ) -> Arc<Gate> {
-        let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.partitions.len()];
-        for (place, mark) in marks.iter().enumerate() {
-            places[self.partition_of(mark.user)].push(place as u32);
-        }
-        let parts = places.iter().filter(|places| !places.is_empty()).count();
-        let gate = Gate::new(marks.len(), parts);
+        let spread = Spread::of(&marks, self.partitions());
+        let gate = Gate::new(marks.len(), spread.parts().count());
         let now = self.clock.now();
-        for (at, places) in places.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+        for (at, places) in spread.parts() {
             let waiter = Waiter::Write(Arc::clone(&gate));
             self.step(at, |owner, effects| {
                 owner.write(now, &marks, places, shift_ms, path, ack, waiter, effects);
@@ -394,6 +390,43 @@ impl Partition {
 /// A refusal of the log that an owner cannot do anything about.
 fn log_error(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Io { what: "the log of history".into(), cause: error.to_string() }
+}
+
+/// The places of marks, partition by partition: a counting sort, so that a
+/// batch costs three allocations however many partitions it touches.
+struct Spread {
+    places: Vec<u32>,
+    /// Where each partition's places end.
+    ends: Vec<u32>,
+}
+
+impl Spread {
+    fn of(marks: &MarkSet, partitions: u16) -> Self {
+        let of: Vec<u16> =
+            marks.iter().map(|mark| partition_of(mark.user.as_bytes(), partitions).0).collect();
+        let mut ends = vec![0; usize::from(partitions)];
+        of.iter().for_each(|at| ends[usize::from(*at)] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut places = vec![0; of.len()];
+        for (place, at) in of.iter().enumerate() {
+            let end = &mut ends[usize::from(*at)];
+            places[*end as usize] = place as u32;
+            *end += 1;
+        }
+        Self { places, ends }
+    }
+
+    /// The partitions that have any, with theirs, in order.
+    fn parts(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let parts = starts.zip(&self.ends).enumerate();
+        parts
+            .map(|(at, (start, end))| (at, &self.places[*start as usize..*end as usize]))
+            .filter(|(_, places)| !places.is_empty())
+    }
 }
 
 /// How often time passes for an owner.

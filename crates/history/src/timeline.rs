@@ -209,7 +209,9 @@ impl Timeline {
                         || (head.event_ms == event_ms && store.id(head.place).cmp_text(id).is_le()))
             };
             self.store.remove_where(event_ms, falls, |own, row| touched.row(own, row));
-            self.facts_mut().raise_floor(Floor { kind, event_ms, id: id.text() });
+            if !broken!(FloorForgotten) {
+                self.facts_mut().raise_floor(Floor { kind, event_ms, id: id.text() });
+            }
         }
         if let Some(day) = put.first_of {
             self.rewards.add(kind, day);

@@ -1,1 +1,29 @@
-//! placeholder
+//! The simulator: log, history and tiers on one thread, in virtual time, with
+//! every fault there is, against an oracle.
+//!
+//! A seed decides everything: the same seed gives the same trace, and that is
+//! the first test. `cargo run -p tideline-sim -- SEED` runs one again.
+//!
+//! | module | what |
+//! |---|---|
+//! | `run` | what happens next, and what goes wrong |
+//! | `world` | the machine: disk, log, table, owners, driven by hand |
+//! | `workload` | what clients do |
+//! | `oracle` | what must be so after it, and after a crash |
+//! | `expect` | what an answer must say |
+//! | `model` | the rules of history, written out plainly |
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a simulator ends where it is wrong")]
+
+mod expect;
+#[path = "../../history/tests/history/model.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of history's core")]
+mod model;
+mod oracle;
+mod rng;
+mod run;
+mod workload;
+mod world;
+
+pub use run::{Report, run};
+pub use tideline_history::sabotage;

@@ -13,8 +13,8 @@ use tideline_types::{Millis, Seq};
 
 use super::tier::DIRTY_BYTES;
 use super::{
-    Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, Slots, State,
-    Status, Waiting,
+    Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, State, Status,
+    Waiting,
 };
 use crate::cold::{self, ColdUser};
 use crate::kinds::Kinds;
@@ -29,7 +29,7 @@ pub type Erases = BTreeMap<[u8; 16], (Seq, Bytes)>;
 impl<W> Owner<W> {
     /// Takes one outcome of the log into account, in order. An erase names its
     /// user by hash alone and is collected in `erases`.
-    pub fn replay(
+    pub(crate) fn replay(
         &mut self,
         seq: Seq,
         time: Millis,
@@ -53,7 +53,7 @@ impl<W> Owner<W> {
     /// After the replay: gives each erase to its user. Returns those whose
     /// users the log does not name; the caller finds them among the rows and
     /// calls [`Owner::remember_erase`].
-    pub fn match_erases(&mut self, mut erases: Erases) -> Erases {
+    pub(crate) fn match_erases(&mut self, mut erases: Erases) -> Erases {
         let slots = (0..self.slots.numbers()).map(SlotId);
         let named: Vec<(SlotId, [u8; 16])> = slots
             .filter_map(|slot| Some((slot, self.rules.user_hash(self.slots.name(slot)?))))
@@ -67,12 +67,12 @@ impl<W> Owner<W> {
     }
 
     /// An erase of a user whom only the rows name.
-    pub fn remember_erase(&mut self, user: &str, seq: Seq, value: Bytes) {
+    pub(crate) fn remember_erase(&mut self, user: &str, seq: Seq, value: Bytes) {
         self.remember(user, seq, value);
     }
 
     /// The replay is over: calls are taken from now on.
-    pub fn recovered(&mut self) {
+    pub(crate) fn recovered(&mut self) {
         let mut firsts: Vec<(Seq, SlotId)> = (0..self.slots.numbers())
             .filter_map(|at| match self.slots.get(SlotId(at))? {
                 State::Waiting(waiting) => Some((waiting.overlay.first()?.0, SlotId(at))),
@@ -88,21 +88,14 @@ impl<W> Owner<W> {
     }
 
     /// The log could not take the batches from `from` on, and they are
-    /// nowhere: everybody who waits is refused, and what is in memory is
-    /// forgotten. The caller replays the log above [`Owner::place`] again,
-    /// then calls [`Owner::recovered`].
+    /// nowhere: everybody who waits is refused, and what is in memory is void.
+    /// The caller recovers an [`Owner::successor`].
     pub fn dropped(&mut self, from: Seq, error: &StoreError, effects: &mut Vec<Effect<W>>) {
         assert_eq!(self.synced.next(), from, "what is dropped follows what is synced");
         self.refuse_all(&Refusal::from(error), effects);
-        self.generation += 1;
         self.next = self.synced.next();
-        self.slots = Slots::new();
-        self.hot_bytes = 0;
         self.pack = Pack::default();
-        self.dirty.clear();
-        self.unrested.clear();
         self.held.clear();
-        self.flights = 0;
         self.status = Status::Recovering;
     }
 
@@ -137,13 +130,15 @@ impl<W> Owner<W> {
             }
             Err(error) => {
                 waiting.loading = false;
-                let forgettable = waiting.overlay.is_empty();
+                let first = waiting.overlay.first().map(|(seq, _)| *seq);
                 let refusal = Refusal::from(&error);
                 while let Some(parked) = parked.pop_front() {
                     self.refuse(parked, &refusal, effects);
                 }
-                if forgettable {
-                    self.forget(slot);
+                match first {
+                    // The flush that asked for the user has to ask again.
+                    Some(first) => self.dirty.push_back((first, slot)),
+                    None => self.forget(slot),
                 }
             }
         }

@@ -126,7 +126,8 @@ impl<W> Owner<W> {
 
     /// Lets images go that are synced whole.
     pub(super) fn release_held(&mut self, effects: &mut Vec<Effect<W>>) {
-        while self.held.front().is_some_and(|(through, _)| *through <= self.synced) {
+        let early = broken!(FlushAheadOfSync);
+        while self.held.front().is_some_and(|(through, _)| *through <= self.synced || early) {
             if let Some((_, flush)) = self.held.pop_front() {
                 effects.push(Effect::Flush(flush));
             }

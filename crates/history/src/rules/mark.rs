@@ -56,10 +56,12 @@ impl Rules {
         let made = mark.sent_ms != Some(at);
         let retry = print.map(|fingerprint| Retry { fingerprint, taken_ms: now, made });
         let (next, floor) = match row {
-            Some(old) if at < old.event_ms => match finished_late(&old, mark, at) {
-                Some(next) => (next, None),
-                None => return Verdict::Stale,
-            },
+            Some(old) if at < old.event_ms || (broken!(TieReversed) && at == old.event_ms) => {
+                match finished_late(&old, mark, at) {
+                    Some(next) => (next, None),
+                    None => return Verdict::Stale,
+                }
+            }
             Some(old) => {
                 let floor = self.floor_of_old(user, mark, id);
                 (next_row(Some(&old), mark, id, at, retry, now), floor)
@@ -71,7 +73,7 @@ impl Rules {
         };
         let first_of = (path == Path::Live && self.kinds.get(mark.kind).daily_first)
             .then(|| self.day_of(now))
-            .filter(|&day| user.rewards().is_first(mark.kind, day));
+            .filter(|&day| user.rewards().is_first(mark.kind, day) || broken!(FirstTwice));
         let floor = floor.as_ref().map(|(event_ms, id)| (*event_ms, id.borrow()));
         let kind = self.kinds.name(mark.kind);
         OutcomeRef::Put(Put { taken_ms: now, kind, row: next, first_of, floor }).encode(out);

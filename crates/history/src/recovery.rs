@@ -1,0 +1,96 @@
+//! How an owner comes to know what its partition holds: the log above the
+//! place, and the erases in it that name nobody.
+
+use bytes::Bytes;
+use tideline_store::batch::BatchRef;
+use tideline_store::{StoreError, Table, TableName};
+use tideline_types::Seq;
+
+use crate::cold;
+use crate::owner::{Erases, Owner};
+use crate::rows;
+
+/// Replays what the log holds above the partition's place into a fresh owner,
+/// which takes calls from then on. `read` gives whole batches, of which the
+/// first contains the number asked for. Blocks.
+///
+/// # Errors
+/// `Damaged` if the tables are ahead of the log, if records between the two
+/// are gone, or if something does not read; what the engines say otherwise.
+pub fn recover<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    read: &mut dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError>,
+) -> Result<(), StoreError> {
+    let (stream, synced) = (owner.stream(), owner.synced_through());
+    let place = cold::place(table, stream.partition)?;
+    let wrong = |at: Seq, what: String| StoreError::Damaged {
+        file: format!("log of history/{}", stream.partition).into(),
+        offset: at.0,
+        what,
+    };
+    if place.seq > synced {
+        let what = format!("the tables are at {}, the log ends at {synced}", place.seq);
+        return Err(wrong(place.seq, what));
+    }
+    let mut erases = Erases::new();
+    let mut from = place.seq.next();
+    while from <= synced {
+        let batches = read(from)?;
+        if batches.is_empty() {
+            return Err(wrong(from, format!("nothing is read, though {synced} is synced")));
+        }
+        for bytes in batches {
+            let batch = BatchRef::parse(&bytes).map_err(|error| wrong(from, error.to_string()))?;
+            if batch.range().after >= from {
+                return Err(wrong(from, format!("the log goes on at {}", batch.range())));
+            }
+            for record in batch.records().filter(|r| r.seq >= from && !r.erased) {
+                let value = bytes.slice_ref(record.value);
+                owner.replay(record.seq, record.time, record.key, value, &mut erases)?;
+            }
+            from = batch.range().through.next();
+        }
+    }
+    let unmatched = owner.match_erases(erases);
+    if !unmatched.is_empty() {
+        find_erased(owner, table, unmatched)?;
+    }
+    owner.recovered();
+    Ok(())
+}
+
+/// Finds the users of erases whom the log does not name: among the rows, or
+/// nowhere, in which case the erase is brought to rest under its hash.
+fn find_erased<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    mut erases: Erases,
+) -> Result<(), StoreError> {
+    let mut last = Bytes::new();
+    let mut bad = None;
+    table.walk(TableName::History, &[], &mut |row| {
+        if row.partition_key == last {
+            return true;
+        }
+        last = row.partition_key;
+        match rows::owner_of(&last) {
+            Ok(rows::Owner::Erased(_)) => {}
+            Ok(rows::Owner::User(user)) => {
+                if let Some((seq, value)) = erases.remove(&owner.rules().user_hash(&user)) {
+                    owner.remember_erase(&user, seq, value);
+                }
+            }
+            Err(error) => bad = Some(error),
+        }
+        bad.is_none() && !erases.is_empty()
+    })?;
+    if let Some(error) = bad {
+        let (file, what) = ("tables/history".into(), error.to_string());
+        return Err(StoreError::Damaged { file, offset: 0, what });
+    }
+    for (hash, (seq, value)) in erases {
+        cold::rest_erase(table, owner, hash, seq, &value)?;
+    }
+    table.sync()
+}

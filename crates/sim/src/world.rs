@@ -1,0 +1,577 @@
+//! One machine: a disk, the log on it, a table, and the owners, all driven by
+//! hand.
+//!
+//! Nothing here waits or spawns: a sync, a load, a flush happen when the
+//! scheduler says so, and the clock shows what it was set to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tideline_history::cold;
+use tideline_history::mark::{Ack, Mark, MarkSet, Path as Way};
+use tideline_history::owner::{self, Answer, Effect, Flush, Op, Owner, SlotId};
+use tideline_history::recovery;
+use tideline_history::rules::Rules;
+use tideline_store::batch::BatchRef;
+use tideline_store::disk::FaultyDisk;
+use tideline_store::local::{JournalOptions, LocalJournal};
+use tideline_store::mem::MemTable;
+use tideline_store::{AppendError, Journal, ReadError, ReadLimits, StoreError, SyncWatcher, Table};
+use tideline_types::{Incarnation, Millis, PartitionId, Seq, StreamId, partition_of};
+
+use crate::expect::{self, Expected};
+use crate::model::{Model, ModelMark};
+use crate::oracle::{Action, Comes, Oracle};
+
+/// Partitions of the simulated topic.
+pub(crate) const PARTITIONS: u16 = 2;
+const DIR: &str = "/log";
+
+/// What the journal told, in order.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Synced(Seq),
+    Failed(StoreError),
+    Dropped(Seq, StoreError),
+}
+
+#[derive(Default)]
+pub(crate) struct Ear {
+    heard: Mutex<VecDeque<(PartitionId, Told)>>,
+}
+
+impl Ear {
+    fn hear(&self, stream: StreamId, told: Told) {
+        self.heard.lock().unwrap().push_back((stream.partition, told));
+    }
+}
+
+impl SyncWatcher for Ear {
+    fn synced(&self, stream: StreamId, through: Seq) {
+        self.hear(stream, Told::Synced(through));
+    }
+
+    fn failed(&self, stream: StreamId, error: &StoreError) {
+        self.hear(stream, Told::Failed(error.clone()));
+    }
+
+    fn dropped(&self, stream: StreamId, from: Seq, error: &StoreError) {
+        self.hear(stream, Told::Dropped(from, error.clone()));
+    }
+}
+
+/// A load that an owner asked for.
+pub(crate) struct Load {
+    partition: usize,
+    slot: SlotId,
+    generation: u32,
+    user: Box<str>,
+}
+
+/// A call that waits for its user, as the oracle sees it.
+enum Parked {
+    Mark { waiter: u64, place: u32, mark: ModelMark },
+    Change { waiter: u64, action: Action },
+    Read { waiter: u64 },
+}
+
+/// Everything.
+pub(crate) struct World {
+    pub(crate) disk: FaultyDisk,
+    pub(crate) journal: LocalJournal,
+    pub(crate) table: MemTable,
+    pub(crate) now: i64,
+    pub(crate) ticks: u64,
+    rules: Arc<Rules>,
+    options: owner::Options,
+    ear: Arc<Ear>,
+    owners: Vec<Owner<u64>>,
+    oracles: Vec<Oracle>,
+    pub(crate) loads: VecDeque<Load>,
+    pub(crate) flushes: VecDeque<(usize, Flush)>,
+    /// Committed, not yet synced.
+    landing: Vec<(usize, SlotId, u32)>,
+    /// Users being loaded, with what waits for them.
+    parked: BTreeMap<String, VecDeque<Parked>>,
+    expected: BTreeMap<u64, Expected>,
+    unsent: Vec<VecDeque<bytes::Bytes>>,
+    next_waiter: u64,
+    /// The log took a fault: the machine must be started again.
+    pub(crate) failed: bool,
+    pub(crate) trace: Vec<String>,
+    /// Everything is printed as it happens.
+    shows: bool,
+}
+
+impl World {
+    pub(crate) fn new(
+        disk: FaultyDisk,
+        rules: Arc<Rules>,
+        options: owner::Options,
+        fresh: &Model,
+        start: i64,
+    ) -> Self {
+        let journal = open_journal(&disk).expect("an empty disk opens");
+        let streams: Vec<StreamId> = (0..PARTITIONS).map(stream).collect();
+        journal.create(&streams).expect("an empty log takes streams");
+        let mut world = Self {
+            disk,
+            journal,
+            table: MemTable::new(),
+            now: start,
+            ticks: 0,
+            rules,
+            options,
+            ear: Arc::default(),
+            owners: Vec::new(),
+            oracles: (0..PARTITIONS).map(|_| Oracle::new(fresh.clone())).collect(),
+            loads: VecDeque::new(),
+            flushes: VecDeque::new(),
+            landing: Vec::new(),
+            parked: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            unsent: Vec::new(),
+            next_waiter: 0,
+            failed: false,
+            trace: Vec::new(),
+            shows: std::env::var_os("TIDELINE_SIM_SHOW").is_some(),
+        };
+        world.start().expect("an empty machine starts");
+        world
+    }
+
+    /// Notes what happens; the trace tells two runs apart.
+    pub(crate) fn note(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if self.shows {
+            eprintln!("{:>5} {what}", self.trace.len());
+        }
+        self.trace.push(what);
+    }
+
+    /// Owners over the present disk and table, as the driver makes them.
+    fn start(&mut self) -> Result<(), StoreError> {
+        self.owners.clear();
+        self.unsent = (0..PARTITIONS).map(|_| VecDeque::new()).collect();
+        self.ear = Arc::default();
+        self.failed = false;
+        for partition in 0..PARTITIONS {
+            let fenced = self.journal.fence(stream(partition), self.ear.clone());
+            let bounds = fenced.map_err(|error| match error {
+                AppendError::Store(error) => error,
+                other => panic!("cannot fence: {other}"),
+            })?;
+            self.oracles[usize::from(partition)].ends_at(bounds.synced.0);
+            let place = cold::place(&self.table, PartitionId(partition))?;
+            self.owners.push(Owner::new(
+                stream(partition),
+                bounds.epoch,
+                bounds.synced,
+                place,
+                Arc::clone(&self.rules),
+                self.options.clone(),
+            ));
+            self.recover(usize::from(partition))?;
+        }
+        Ok(())
+    }
+
+    /// A fresh owner from the table and the log, as the driver makes it.
+    fn recover(&mut self, at: usize) -> Result<(), StoreError> {
+        let mut owner = self.owners[at].successor();
+        let mut read = |from| {
+            let limits = ReadLimits { records_max: 7, bytes_max: 1 << 10 };
+            self.journal.read(stream(at as u16), from, limits).map_err(|error| match error {
+                ReadError::Store(error) => error,
+                other => panic!("what is not at rest must be in the log: {other}"),
+            })
+        };
+        recovery::recover(&mut owner, &self.table, &mut read)?;
+        self.owners[at] = owner;
+        Ok(())
+    }
+
+    /// The machine stops and starts again on what `disk` and `table` hold.
+    pub(crate) fn restart(&mut self, disk: FaultyDisk, table: MemTable) -> Result<(), StoreError> {
+        self.disk = disk;
+        self.table = table;
+        self.loads.clear();
+        self.flushes.clear();
+        self.landing.clear();
+        self.parked.clear();
+        self.expected.clear();
+        self.ticks = 0;
+        self.journal = open_journal(&self.disk)?;
+        self.start()
+    }
+
+    /// Sends marks of one or several users of one partition.
+    pub(crate) fn write(&mut self, marks: &[(String, ModelMark)]) {
+        let mut parts: BTreeMap<usize, Vec<(String, ModelMark)>> = BTreeMap::new();
+        for (user, mark) in marks {
+            let mark = (user.clone(), mark.clone());
+            parts.entry(self.partition_of(user)).or_default().push(mark);
+        }
+        for (at, marks) in parts {
+            let waiter = self.waiter();
+            let mut set = MarkSet::with_capacity(marks.len());
+            for (user, mark) in &marks {
+                set.push(&as_mark(user, mark, &self.rules));
+            }
+            let set = Arc::new(set);
+            let places: Vec<u32> = (0..marks.len() as u32).collect();
+            let shift = marks[0].1.shift;
+            let mut effects = Vec::new();
+            let now = Millis(self.now);
+            self.owners[at].write(
+                now,
+                &set,
+                &places,
+                shift,
+                Way::Live,
+                Ack::Durable,
+                waiter,
+                &mut effects,
+            );
+            let calls = places.iter().zip(&marks).map(|(place, (user, mark))| {
+                let mark = ModelMark { shift, ..mark.clone() };
+                (user.clone(), Parked::Mark { waiter, place: *place, mark })
+            });
+            self.came_in(at, waiter, calls.collect(), effects);
+        }
+    }
+
+    /// Deletes, clears, switches or erases.
+    pub(crate) fn change(&mut self, user: &str, action: Action) {
+        let op = as_op(&action, &self.rules);
+        let waiter = self.waiter();
+        self.ask(user, op, waiter, Parked::Change { waiter, action });
+    }
+
+    /// Reads, one of the ways there are.
+    pub(crate) fn read(&mut self, user: &str, which: u64) {
+        let waiter = self.waiter();
+        let op = expect::read_op(which, &self.rules);
+        self.ask(user, op, waiter, Parked::Read { waiter });
+    }
+
+    fn ask(&mut self, user: &str, op: Op, waiter: u64, call: Parked) {
+        let at = self.partition_of(user);
+        let op_as_read = op.clone();
+        self.expected.entry(waiter).or_default().asked = Some((user.to_owned(), op_as_read));
+        let mut effects = Vec::new();
+        self.owners[at].ask(Millis(self.now), user, op, waiter, &mut effects);
+        self.came_in(at, waiter, vec![(user.to_owned(), call)], effects);
+    }
+
+    /// The oracle follows: calls of users who are in memory are decided now,
+    /// others when the user is loaded; a call that was turned away, never.
+    fn came_in(
+        &mut self,
+        at: usize,
+        waiter: u64,
+        calls: Vec<(String, Parked)>,
+        effects: Vec<Effect<u64>>,
+    ) {
+        self.expected.entry(waiter).or_default();
+        for effect in &effects {
+            if let Effect::Load { user, .. } = effect {
+                self.parked.entry(user.to_string()).or_default();
+            }
+        }
+        let turned_away = effects.iter().any(|effect| {
+            matches!(effect, Effect::Answer(who, Answer::Refused(refusal))
+                if *who == waiter && !refusal_follows_decision(refusal))
+        });
+        if !turned_away {
+            for (user, call) in calls {
+                match self.parked.get_mut(&user) {
+                    Some(queue) => queue.push_back(call),
+                    None => self.decide(at, &user, call),
+                }
+            }
+        }
+        self.carry_out(at, effects);
+    }
+
+    fn decide(&mut self, at: usize, user: &str, call: Parked) {
+        let now = self.owners[at].taken().0;
+        let oracle = &mut self.oracles[at];
+        match call {
+            // Another user of the same write could not be read: it was refused.
+            Parked::Mark { waiter, .. } if !self.expected.contains_key(&waiter) => {}
+            Parked::Mark { waiter, place, mark } => {
+                let comes = oracle.decide(user, now, Action::Mark(mark));
+                let text = format!("decide {waiter}/{place} {user} at {now}: {comes:?}");
+                let expected = self.expected.entry(waiter).or_default();
+                expected.verdicts.insert(place, comes);
+                expected.decisions = oracle.decisions();
+                self.note(text);
+            }
+            Parked::Change { waiter, action } => {
+                let comes = oracle.decide(user, now, action);
+                let expected = self.expected.entry(waiter).or_default();
+                expected.comes = Some(comes);
+                expected.decisions = oracle.decisions();
+            }
+            Parked::Read { waiter } => {
+                let expected = self.expected.entry(waiter).or_default();
+                expected.read = Some((Box::new(oracle.user(user).clone()), now));
+            }
+        }
+    }
+
+    /// Carries out effects, in order.
+    fn carry_out(&mut self, at: usize, effects: Vec<Effect<u64>>) {
+        for effect in effects {
+            match effect {
+                Effect::Append(batch) => {
+                    let batch = batch.finish();
+                    let last = BatchRef::parse(&batch).expect("just made").range().through;
+                    self.oracles[at].appended(last.0);
+                    self.unsent[at].push_back(batch);
+                    self.send(at);
+                }
+                Effect::Load { slot, generation, user } => {
+                    self.parked.entry(user.to_string()).or_default();
+                    self.loads.push_back(Load { partition: at, slot, generation, user });
+                }
+                Effect::Flush(flush) => self.flushes.push_back((at, flush)),
+                Effect::Answer(waiter, answer) => self.answered(at, waiter, &answer),
+            }
+        }
+    }
+
+    fn send(&mut self, at: usize) {
+        while let Some(batch) = self.unsent[at].front() {
+            match self.journal.append(stream(at as u16), batch.clone()) {
+                Ok(()) => _ = self.unsent[at].pop_front(),
+                Err(AppendError::Full { .. } | AppendError::OutOfOrder { .. }) => return,
+                Err(AppendError::Store(_)) => return self.failed = true,
+                Err(error) => panic!("the log refuses: {error}"),
+            }
+        }
+    }
+
+    fn answered(&mut self, at: usize, waiter: u64, answer: &Answer) {
+        let expected = self.expected.remove(&waiter).expect("each caller is answered once");
+        self.note(format!("answer {waiter} {answer:?}"));
+        if let Answer::Refused(refusal) = answer {
+            assert!(!matches!(refusal, owner::Refusal::Damaged(_)), "{refusal}");
+            return;
+        }
+        expected.compare(answer, &self.rules);
+        self.oracles[at].told(expected.decisions);
+    }
+
+    /// The journal writes and syncs what waits; owners hear of it.
+    pub(crate) fn turn(&mut self) {
+        (0..self.unsent.len()).for_each(|at| self.send(at));
+        let turned = self.journal.turn();
+        self.note(format!("turn {turned}"));
+        self.hear();
+    }
+
+    fn hear(&mut self) {
+        loop {
+            let told = self.ear.heard.lock().unwrap().pop_front();
+            let Some((partition, told)) = told else { return };
+            let at = usize::from(partition.0);
+            self.note(format!("told {partition} {told:?}"));
+            let mut effects = Vec::new();
+            match told {
+                Told::Synced(through) => self.owners[at].synced(through, &mut effects),
+                Told::Failed(error) => {
+                    self.owners[at].failed(&error, &mut effects);
+                    self.failed = true;
+                }
+                Told::Dropped(from, error) => {
+                    self.unsent[at].clear();
+                    self.owners[at].dropped(from, &error, &mut effects);
+                    self.parked.retain(|user, _| partition_of_user(user) != at);
+                    self.loads.retain(|load| load.partition != at);
+                    self.carry_out(at, std::mem::take(&mut effects));
+                    self.oracles[at].ends_at(from.prev().0);
+                    self.recover(at).expect("the log was read a moment ago");
+                }
+            }
+            self.carry_out(at, effects);
+        }
+    }
+
+    /// Delivers one load; `fails` stands for a table that cannot be read now.
+    pub(crate) fn load(&mut self, fails: bool) {
+        let Some(Load { partition: at, slot, generation, user }) = self.loads.pop_front() else {
+            return;
+        };
+        let hash = self.rules.user_hash(&user);
+        let rows = match fails {
+            true => Err(StoreError::Io { what: "read".into(), cause: "simulated".into() }),
+            false => cold::read(&self.table, &user, &hash),
+        };
+        self.note(format!("load {user} {fails}"));
+        let mut effects = Vec::new();
+        let now = Millis(self.now);
+        self.owners[at].loaded(now, slot, generation, rows, &mut effects);
+        let waiting = self.parked.remove(&*user).unwrap_or_default();
+        if !fails {
+            for call in waiting {
+                self.decide(at, &user, call);
+            }
+        }
+        // A load that this one led to parks its user again.
+        self.carry_out(at, effects);
+    }
+
+    /// Commits the oldest flush.
+    pub(crate) fn commit(&mut self, fails: bool) {
+        let Some((at, flush)) = self.flushes.pop_front() else { return };
+        self.note(format!("commit {at} {:?} {fails}", flush.commits));
+        if fails {
+            let error = StoreError::NoSpace { what: "simulated".into() };
+            self.owners[at].flushed(flush.slot, flush.generation, Err(error));
+            return;
+        }
+        self.table.commit(&flush.commits).expect("memory takes it");
+        self.landing.push((at, flush.slot, flush.generation));
+    }
+
+    /// Syncs the table, keeps the places, and frees the log behind them.
+    pub(crate) fn sync_table(&mut self, trim: bool) {
+        self.table.sync().expect("memory syncs");
+        for (at, slot, generation) in std::mem::take(&mut self.landing) {
+            self.owners[at].flushed(slot, generation, Ok(()));
+        }
+        let places = (0..self.owners.len()).filter_map(|at| Some((at, self.owners[at].place()?)));
+        let places: Vec<_> = places.collect();
+        self.note(format!("places {places:?}"));
+        for (at, place) in &places {
+            let commit = cold::keep_place(PartitionId(*at as u16), place);
+            self.table.commit(&[commit]).expect("memory takes it");
+        }
+        self.table.sync().expect("memory syncs");
+        if trim && !self.failed {
+            for (at, place) in &places {
+                if let Err(error) = self.journal.trim(stream(*at as u16), place.seq) {
+                    self.note(format!("trim {error}"));
+                }
+            }
+        }
+    }
+
+    /// Time passes for every owner.
+    pub(crate) fn tick(&mut self) {
+        for at in 0..self.owners.len() {
+            let mut effects = Vec::new();
+            self.owners[at].tick(Millis(self.now), self.ticks, &mut effects);
+            self.carry_out(at, effects);
+        }
+    }
+
+    /// Whether everything has come to rest.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.owners.iter().all(Owner::is_at_rest)
+    }
+
+    /// Owners bring everything to rest from now on.
+    pub(crate) fn drain(&mut self) {
+        self.owners.iter_mut().for_each(Owner::drain);
+    }
+
+    /// Calls that were never answered.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.expected.len()
+    }
+
+    /// The firsts of the day that the log holds, against those granted.
+    pub(crate) fn check_firsts(&self) {
+        for partition in 0..PARTITIONS {
+            let stream = stream(partition);
+            let bounds = self.journal.bounds(stream).expect("the stream exists");
+            let (mut found, mut from) = (Vec::new(), bounds.start);
+            while from <= bounds.synced {
+                let limits = ReadLimits { records_max: 1000, bytes_max: 1 << 20 };
+                for bytes in self.journal.read(stream, from, limits).expect("synced records read") {
+                    let batch = BatchRef::parse(&bytes).expect("whole batches");
+                    for record in batch.records().filter(|record| record.seq >= from) {
+                        found.extend(expect::first_of(&record));
+                    }
+                    from = batch.range().through.next();
+                }
+            }
+            found.sort();
+            let granted = self.oracles[usize::from(partition)].firsts();
+            assert_eq!(found, granted, "firsts of the day in the log, and as granted");
+        }
+    }
+
+    fn waiter(&mut self) -> u64 {
+        self.next_waiter += 1;
+        self.next_waiter
+    }
+
+    fn partition_of(&self, user: &str) -> usize {
+        partition_of_user(user)
+    }
+}
+
+fn partition_of_user(user: &str) -> usize {
+    usize::from(partition_of(user.as_bytes(), PARTITIONS).0)
+}
+
+/// Whether the refusal is the outcome of a decision, not a call turned away.
+fn refusal_follows_decision(refusal: &owner::Refusal) -> bool {
+    matches!(refusal, owner::Refusal::TooMany(_) | owner::Refusal::Restore(_))
+}
+
+fn open_journal(disk: &FaultyDisk) -> Result<LocalJournal, StoreError> {
+    let options =
+        JournalOptions { file_bytes: 4 << 10, threads: false, ..JournalOptions::default() };
+    LocalJournal::open_on(Arc::new(disk.clone()), Path::new(DIR), options)
+}
+
+fn stream(partition: u16) -> StreamId {
+    StreamId { incarnation: Incarnation(1), partition: PartitionId(partition) }
+}
+
+fn as_mark<'a>(user: &'a str, mark: &'a ModelMark, rules: &Rules) -> Mark<'a> {
+    Mark {
+        user,
+        kind: rules.kinds.find(&mark.kind).expect("the workload names declared kinds"),
+        id: &mark.id,
+        part: mark.part.as_deref(),
+        position_ms: mark.position.map(|ms| ms as u64),
+        duration_ms: mark.duration.map(|ms| ms as u64),
+        sent_ms: mark.sent.map(Millis),
+        device: mark.device.as_deref(),
+        group: mark.group.as_deref(),
+        finished: mark.finished,
+        event_id: mark.event_id.as_deref(),
+    }
+}
+
+fn as_op(action: &Action, rules: &Rules) -> Op {
+    use tideline_history::query::{ClearFilter, ObjectKey};
+    let find = |kind: &str| rules.kinds.find(kind).expect("the workload names declared kinds");
+    match action {
+        Action::Delete(keys) => Op::Delete(
+            keys.iter()
+                .map(|(kind, id)| ObjectKey { kind: find(kind), id: id.as_str().into() })
+                .collect(),
+        ),
+        Action::Clear(filter, finished) => Op::Clear(ClearFilter {
+            kind: filter.kind.as_deref().map(find),
+            id: filter.id.as_deref().map(Into::into),
+            after_ms: filter.after.map(Millis),
+            before_ms: filter.before.map(Millis),
+            finished: *finished,
+        }),
+        Action::Switch(on) => Op::Switch(*on),
+        Action::Erase => Op::Erase,
+        Action::Mark(_) => unreachable!("marks are written"),
+    }
+}
+
+/// Kept here so that the types of the oracle stay in one place.
+pub(crate) type Verdicts = BTreeMap<u32, Comes>;
