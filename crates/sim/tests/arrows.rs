@@ -10,7 +10,7 @@ use std::process::Command;
 /// Each crate and what it may import. A crate that is not here may not exist.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("types", &[]),
-    ("store", &["types"]),
+    ("store", &["types", "harness"]),
     ("wire", &["types"]),
     ("queue", &["types", "store"]),
     ("history", &["types", "store", "queue"]),

@@ -190,6 +190,8 @@ impl LsmTable {
         let spaces =
             [space(TableName::History)?, space(TableName::Catalogue)?, space(TableName::Meta)?];
         let scratch = db.keyspace(SCRATCH, || options.keyspace(None)).map_err(fact)?;
+        // The engine syncs what is in a new keyspace's folder, not its entry.
+        files::sync_dir_of(scratch.path())?;
         let tail = tail::Tail::open(dir).map_err(|e| StoreError::io("open note", &e))?;
         Ok(Self {
             dir: dir.to_path_buf(),
