@@ -196,3 +196,6 @@ fn read_key(file: &PathBuf, algorithm: JwtAlgorithm) -> Result<Key, BadKey> {
     };
     Ok(Key { algorithm, key: key.map_err(|error| bad(error.to_string()))? })
 }
+
+#[cfg(test)]
+mod tests;
