@@ -50,11 +50,11 @@ impl Queue {
             for lane in &topic.lanes {
                 let allowed = Seq(lane.trim_allowed.load(Ordering::Acquire));
                 let mut extents = journal.extents(lane.stream);
-                extents.retain(|e| e.range.through <= allowed);
                 if let Some(through) = too_old(&extents, retention_ms, now) {
-                    let start = journal.trim(lane.stream, through)?;
+                    let start = journal.trim(lane.stream, through.min(allowed))?;
                     extents.retain(|e| e.range.through >= start);
                 }
+                extents.retain(|e| e.range.through <= allowed);
                 lanes.push((lane.clone(), extents));
             }
         }

@@ -177,7 +177,8 @@ fn every_rotten_byte_is_found_named_and_never_served() {
     let whole = sample();
     let files = whole.files();
     assert!(files.iter().filter(|(p, _)| p.extension().is_some_and(|e| e == "log")).count() > 1);
-    for (path, bytes) in &files {
+    // The reserve holds room, and nothing else.
+    for (path, bytes) in files.iter().filter(|(path, _)| !path.ends_with("reserve")) {
         let last_journal = files.iter().rfind(|(p, _)| p.extension().is_some_and(|e| e == "log"));
         let is_last = last_journal.is_some_and(|(p, _)| p == path);
         // The mark itself proves, and is proven by nothing.
@@ -247,7 +248,7 @@ fn a_file_that_is_gone_is_named() {
             .iter()
             .rfind(|(p, _)| p.extension().is_some_and(|e| e == "log"))
             .is_some_and(|(p, _)| *p == path);
-        if last {
+        if last || path.ends_with("reserve") {
             // Nothing tells a last file that is gone from one that never was.
             continue;
         }

@@ -8,10 +8,12 @@ use tideline_store::batch::{BatchBuilder, BatchRef};
 use tideline_store::disk::{FaultyDisk, RealDisk};
 use tideline_store::laws::Heard;
 use tideline_store::local::{JournalOptions, LocalJournal, verify_journal};
-use tideline_store::{AppendError, Bounds, Journal, ReadError, ReadLimits, StoreError};
+use tideline_store::{
+    AppendError, Bounds, Journal, ReadError, ReadLimits, StoreError, SyncWatcher,
+};
 use tideline_types::{Epoch, Millis, Seq, SeqRange, StreamId};
 
-use crate::script::{ALL, dir, stream};
+use crate::script::{ALL, Dice, dir, stream};
 
 fn open(disk: &FaultyDisk, options: JournalOptions) -> LocalJournal {
     LocalJournal::open_on(Arc::new(disk.clone()), dir(), options).unwrap()
@@ -147,6 +149,52 @@ fn a_disk_bound_holds_at_every_moment_and_a_trim_makes_room() {
 }
 
 #[test]
+fn a_full_disk_can_be_freed_by_a_trim() {
+    let disk = FaultyDisk::new();
+    let journal = open(&disk, steps(20_000));
+    let owned = own(&journal, 1);
+    for _ in 0..100 {
+        append(&journal, stream(0), 1_000).unwrap();
+        journal.turn();
+    }
+    journal.fill().unwrap();
+    let used = disk.files().iter().map(|(_, b)| b.len() as u64).sum();
+    disk.set_space(Some(used));
+    append(&journal, stream(0), 1_000).unwrap();
+    journal.turn();
+    assert_eq!(owned[0].1.dropped(), [Seq(101)]);
+    assert!(journal.trim(stream(0), Seq(90)).unwrap() > Seq(50));
+    append(&journal, stream(0), 1_000).unwrap();
+    journal.turn();
+    assert_eq!(owned[0].1.synced(), Seq(101));
+}
+
+struct Panics;
+
+impl SyncWatcher for Panics {
+    fn synced(&self, _: StreamId, _: Seq) {
+        panic!("a mistake of the owner's");
+    }
+    fn failed(&self, _: StreamId, _: &StoreError) {}
+    fn dropped(&self, _: StreamId, _: Seq, _: &StoreError) {}
+}
+
+#[test]
+fn a_watcher_that_panics_makes_the_log_read_only_and_nobody_wait_for_ever() {
+    let disk = FaultyDisk::new();
+    let options = JournalOptions { file_bytes: 20_000, ..JournalOptions::default() };
+    let journal = open(&disk, options);
+    journal.create(&[stream(0)]).unwrap();
+    journal.fence(stream(0), Arc::new(Panics)).unwrap();
+    append(&journal, stream(0), 10).unwrap();
+    while journal.health().is_ok() {
+        std::thread::yield_now();
+    }
+    let fenced = journal.fence(stream(0), Arc::new(Heard::default()));
+    assert!(fenced.is_err() && journal.close().is_err());
+}
+
+#[test]
 fn a_second_opening_of_a_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let journal = LocalJournal::open(folder.path(), JournalOptions::default()).unwrap();
@@ -256,6 +304,55 @@ fn all_that_runs_at_once_keeps_every_record_in_its_place() {
     }
     assert_eq!(seen, 3_000);
     assert_eq!(journal.epochs(stream(0))[0].epoch, Epoch(1));
+}
+
+#[test]
+fn power_may_go_at_any_moment_of_a_busy_life() {
+    let disk = FaultyDisk::new();
+    let options = JournalOptions { file_bytes: 20_000, ..JournalOptions::default() };
+    let journal = open(&disk, options);
+    let owned = own(&journal, 3);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (id, heard) in &owned {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    let seqs = [0; 5].map(|_| append(&journal, *id, 200).unwrap());
+                    heard.wait_synced(seqs[4]);
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                journal.mark();
+                journal.fill().unwrap();
+                for n in 0..3 {
+                    let synced = journal.bounds(stream(n)).unwrap().synced;
+                    journal.trim(stream(n), Seq(synced.0.saturating_sub(200))).unwrap();
+                }
+                journal.mark();
+                let synced = journal.bounds(stream(1)).unwrap().synced;
+                let range = SeqRange::new(Seq(0), synced);
+                journal.erase(stream(1), range, &mut |seq, _, _| seq.0 % 7 == 0).unwrap();
+            }
+        });
+        for seed in 0..40 {
+            let synced = [0, 1, 2].map(|n: usize| owned[n].1.synced());
+            owned[0].1.wait_synced(synced[0].plus(10));
+            let image = disk.crash(&mut Dice(seed));
+            let found = open(&image, options);
+            for (n, synced) in synced.into_iter().enumerate() {
+                let bounds = found.bounds(stream(n as u16)).unwrap();
+                assert!(bounds.synced >= synced, "image {seed}: {synced} of {n} is lost");
+                let read = found.read(stream(n as u16), bounds.start, ALL).unwrap();
+                let records = read.iter().flat_map(|b| BatchRef::parse(b).unwrap().records());
+                for record in records.filter(|r| !r.erased) {
+                    assert!(record.value.iter().all(|b| *b == record.seq.0 as u8));
+                }
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+    });
 }
 
 #[test]

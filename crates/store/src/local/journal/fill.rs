@@ -71,34 +71,43 @@ impl Shared {
         self.fill_complete(manifest)
     }
 
+    /// Completes the current file: the writer does it after its turn, if it is
+    /// at one.
     fn rotate(&self) -> Result<(), StoreError> {
         let mut state = self.state();
-        while state.writing && state.failed.is_none() {
+        let current = state.current;
+        while state.writing && state.current == current && state.failed.is_none() {
             state.rotate = true;
             state = self.settle(state);
         }
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
+        if state.current == current {
+            state.current = None;
+        }
         state.rotate = false;
-        state.current = None;
         Ok(())
     }
 
+    /// Fills every file that is complete when this begins.
     fn fill_complete(&self, manifest: &mut Manifest) -> Result<(), StoreError> {
-        loop {
-            let state = self.state();
-            if let Some(error) = &state.failed {
+        let state = self.state();
+        let current = state.current;
+        let complete: Vec<_> =
+            state.files.keys().copied().filter(|n| Some(*n) != current).collect();
+        drop(state);
+        for number in complete {
+            if let Some(error) = &self.state().failed {
                 return Err(error.clone());
             }
-            let Some(number) = state.complete() else { return Ok(()) };
-            drop(state);
             self.fill_file(manifest, number)?;
         }
+        Ok(())
     }
 
     fn fill_file(&self, manifest: &mut Manifest, number: u64) -> Result<(), StoreError> {
-        let mut state = self.state();
+        let state = self.state();
         let Some(file) = state.files.get(&number) else { return Ok(()) };
         let (file, bytes) = (file.file.clone(), file.bytes);
         let mut shares = Vec::new();
@@ -110,7 +119,6 @@ impl Shared {
             }
         }
         let next_round = state.next_round;
-        state.rotate = false;
         drop(state);
         shares.sort_by_key(|share| share.stream);
 

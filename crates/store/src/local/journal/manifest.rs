@@ -23,6 +23,9 @@ use crate::{EpochStart, StoreError};
 const MAGIC: &[u8; 4] = b"TLJM";
 const VERSION: u32 = 1;
 const NAME: &str = "manifest";
+/// Room for the manifest's next replacement on a full disk.
+const RESERVE: &str = "reserve";
+const RESERVE_PAGE: usize = 4 << 10;
 
 /// A run of a stream's batches in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,8 +168,22 @@ impl Manifest {
         }
     }
 
-    /// Replaces the manifest of `dir`; durable on return. Answers its bytes.
+    /// Replaces the manifest of `dir`; durable on return. Answers its bytes
+    /// and the reserve's. On a full disk it takes the room of the reserve, so that what frees bytes
+    /// can be written when nothing else can.
     pub(super) fn store(&self, disk: &dyn Disk, dir: &Path) -> std::io::Result<u64> {
+        let reserve = dir.join(RESERVE);
+        let stored = match self.replace(disk, dir) {
+            Err(e) if is_full(&e) && disk.remove_file(&reserve).is_ok() => self.replace(disk, dir),
+            stored => stored,
+        };
+        let bytes = stored?;
+        // Without room for one, the next replacement may fail, and says so.
+        let _ = set_aside(disk, &reserve, 2 * bytes);
+        Ok(bytes + (2 * bytes).next_multiple_of(RESERVE_PAGE as u64))
+    }
+
+    fn replace(&self, disk: &dyn Disk, dir: &Path) -> std::io::Result<u64> {
         let (bytes, temporary) = (self.encode(), dir.join("manifest.tmp"));
         let file = disk.open(&temporary, true)?;
         file.set_len(0)?;
@@ -176,6 +193,23 @@ impl Manifest {
         disk.sync_dir(dir)?;
         Ok(bytes.len() as u64)
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
+/// Has a file of at least `bytes`, in whole pages.
+fn set_aside(disk: &dyn Disk, path: &Path, bytes: u64) -> std::io::Result<()> {
+    let page = vec![0; RESERVE_PAGE];
+    let file = disk.open(path, true)?;
+    let mut len = file.len()?;
+    while len < bytes {
+        file.write_at(len, &page)?;
+        len += page.len() as u64;
+    }
+    Ok(())
 }
 
 /// Why bytes are no manifest.
@@ -271,8 +305,8 @@ mod tests {
     #[test]
     fn the_bytes_of_a_manifest_never_change() {
         let hex: String = sample().encode().iter().map(|b| format!("{b:02x}")).collect();
-        let golden = "544c4a4d01000000";
-        assert_eq!(&hex[..16], golden);
+        let golden = "544c4a4d01000000efc77db305000000000000000600000000000000010000000700000000000000030002000000000000000100000004000000010000000000000001000000020000000000000009000000000000002c01000000000000ffffffffffffffff01000000";
+        assert_eq!(hex, golden);
         assert_eq!(Manifest::decode(&sample().encode()), Ok(sample()));
     }
 

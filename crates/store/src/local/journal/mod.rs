@@ -4,6 +4,7 @@
 //! ```text
 //! LOCK                      held by the one process that writes
 //! manifest                  what the log consists of; replaced as a whole
+//! reserve                   room for its replacement on a full disk
 //! journal/<number>.log      rounds of batches of all streams, synced together
 //! streams/<incarnation>/<partition>/<first>[.<rewrites>].seg
 //!                           batches of one stream, back to back
@@ -158,7 +159,14 @@ impl LocalJournal {
     fn spawn(&self, name: &str, run: fn(&Shared)) -> Result<(), StoreError> {
         let shared = self.shared.clone();
         let builder = std::thread::Builder::new().name(name.into());
-        let thread = builder.spawn(move || run(&shared));
+        let thread = builder.spawn(move || {
+            let run = std::panic::AssertUnwindSafe(|| run(&shared));
+            if std::panic::catch_unwind(run).is_err() {
+                // A watcher has panicked: nothing may wait for what never comes.
+                let cause = "it panicked".into();
+                shared.fail(StoreError::Failed { what: "the log's thread".into(), cause });
+            }
+        });
         let thread = thread.map_err(|e| StoreError::io(format!("starting {name}"), &e))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())

@@ -13,9 +13,9 @@ use tideline_types::{Seq, StreamId};
 
 use super::Shared;
 use super::manifest::{SegmentMeta, journal_path, segment_path};
-use super::segment::{Span, totals};
+use super::segment::Span;
 use super::state::{Frame, State, Stream};
-use crate::batch::BatchRef;
+use crate::batch::{BatchRef, Header};
 use crate::disk::DiskFile;
 use crate::{ReadError, ReadLimits, StoreError};
 
@@ -37,16 +37,20 @@ impl Shared {
         limits: ReadLimits,
     ) -> Result<Vec<Bytes>, ReadError> {
         let (mut out, mut next, mut tries) = (Vec::new(), from, 0);
+        let (mut records, mut bytes) = (0, 0);
         loop {
-            let (records, bytes) = totals(&out);
             if !out.is_empty() && (records >= limits.records_max || bytes >= limits.bytes_max) {
                 return Ok(out);
             }
             let before = out.len();
-            match self.locate(stream, next, limits, (records, bytes))? {
+            let left = ReadLimits {
+                records_max: limits.records_max - records,
+                bytes_max: limits.bytes_max - bytes,
+            };
+            match self.locate(stream, next, left, !out.is_empty())? {
                 Source::End => return Ok(out),
                 Source::Segment { meta, near } => {
-                    match self.read_segment(stream, &meta, near, next, limits, &mut out) {
+                    match self.read_segment(stream, &meta, near, next, left, &mut out) {
                         Ok(true) => {}
                         Ok(false) => {
                             tries += 1;
@@ -67,8 +71,14 @@ impl Shared {
                     Err(_) => return Ok(out),
                 },
             }
-            let Some(last) = out.last().filter(|_| out.len() > before) else { return Ok(out) };
-            next = BatchRef::parse(last).map_or(next, |batch| batch.range().through.next());
+            if out.len() == before {
+                return Ok(out);
+            }
+            for header in out[before..].iter().filter_map(|batch| Header::peek(batch).ok()) {
+                records += header.count as usize;
+                bytes += header.len;
+                next = header.last().next();
+            }
         }
     }
 
@@ -77,7 +87,7 @@ impl Shared {
         id: StreamId,
         from: Seq,
         limits: ReadLimits,
-        had: (usize, usize),
+        some: bool,
     ) -> Result<Source, ReadError> {
         let state = self.state();
         let stream = state.streams.get(&id).ok_or(ReadError::NoStream(id))?;
@@ -91,7 +101,7 @@ impl Shared {
         if let Some(segment) = stream.segments.get(at) {
             return Ok(Source::Segment { meta: segment.meta.clone(), near: segment.near(from) });
         }
-        Ok(Source::Frames(frames(&state, stream, from, limits, had)))
+        Ok(Source::Frames(frames(&state, stream, from, limits, some)))
     }
 
     /// False if the segment is no longer there.
@@ -174,20 +184,21 @@ impl Shared {
     }
 }
 
-/// The frames from the one that contains `from` on, within `limits`.
+/// The frames from the one that contains `from` on, within `limits`; none may
+/// be too much if there is `some` batch already.
 fn frames(
     state: &State,
     stream: &Stream,
     from: Seq,
     limits: ReadLimits,
-    had: (usize, usize),
+    some: bool,
 ) -> Vec<(Frame, Arc<dyn DiskFile>)> {
     let skip = stream.frames.partition_point(|f| f.last() < from);
-    let (mut records, mut bytes, mut found) = (had.0, had.1, Vec::new());
+    let (mut records, mut bytes, mut found) = (0, 0, Vec::new());
     for frame in stream.frames.range(skip..) {
         records += frame.count as usize;
         bytes += frame.bytes as usize;
-        let any = had.0 > 0 || !found.is_empty();
+        let any = some || !found.is_empty();
         if any && (records > limits.records_max || bytes > limits.bytes_max) {
             break;
         }

@@ -104,7 +104,10 @@ pub(super) fn scan(file: &[u8], first_round: Option<u64>, last: bool) -> Scan {
     }
     scan.end = at.min(file.len()) as u64;
     if scan.torn.is_some() {
-        scan.damaged = !last || later_round(file, at, scan.next_round);
+        // A file that another follows may end in a torn mark. Were it a torn
+        // round, the other file would not go on with its number.
+        let mark = !last && file.len() - at <= HEADER_BYTES;
+        scan.damaged = !mark && (!last || later_round(file, at, scan.next_round));
     }
     scan
 }
@@ -193,6 +196,20 @@ mod tests {
         assert_eq!(firsts(&scan(&bad, Some(5), true)), [1]);
         bad[HEADER_BYTES + 60] ^= 1;
         assert!(scan(&bad, Some(5), true).damaged);
+    }
+
+    #[test]
+    fn a_torn_mark_is_no_damage_and_a_torn_round_in_its_place_is_found_by_its_number() {
+        let mut whole = file(&[&[1], &[]]);
+        let end = whole.len();
+        whole[end - 20..].fill(0);
+        let first = scan(&whole, Some(5), false);
+        assert!(!first.damaged && first.next_round == 6);
+        let mut next = vec![0; HEADER_BYTES];
+        seal(&mut next, 6);
+        assert!(scan(&next, Some(first.next_round), true).torn.is_none());
+        seal(&mut next, 7);
+        assert!(scan(&next, Some(first.next_round), true).damaged);
     }
 
     #[test]

@@ -91,15 +91,15 @@ impl Span<'_> {
         Ok(())
     }
 
-    /// Batches from the one that contains `from` on, within `limits`, verified,
-    /// and where the batch after the last one begins.
+    /// Adds batches from the one that contains `from` on, within `limits`,
+    /// verified; answers where the batch after the last one begins.
     pub(super) fn read(
         &self,
         from: Seq,
         limits: ReadLimits,
         out: &mut Vec<Bytes>,
     ) -> Result<(Seq, u64), StoreError> {
-        let (mut records, mut bytes) = totals(out);
+        let (mut records, mut bytes) = (0, 0);
         let mut next = (self.first, self.offset);
         let piece_bytes_max = (limits.bytes_max / 2).clamp(PIECE_BYTES, WALK_BYTES);
         self.walk(PIECE_BYTES, piece_bytes_max, &mut |header, offset, batch| {
@@ -139,10 +139,4 @@ impl Span<'_> {
             visit(&batch, offset, &bytes).map(|()| true)
         })
     }
-}
-
-/// Records and bytes of batches that were read before.
-pub(super) fn totals(batches: &[Bytes]) -> (usize, usize) {
-    let of_batch = |b: &Bytes| (Header::peek(b).map_or(0, |h| h.count as usize), b.len());
-    batches.iter().map(of_batch).fold((0, 0), |(a, b), (c, d)| (a + c, b + d))
 }
