@@ -177,6 +177,13 @@ impl History {
         self.driver.users(visit)
     }
 
+    /// Lets every user come to rest anew of whom something has run out:
+    /// retries beyond their window, rows beyond their retention. Happens by
+    /// itself every few hours. Answers how many users there were. Blocks.
+    pub fn tidy(&self) -> Result<usize, StoreError> {
+        self.driver.tidy()
+    }
+
     /// Refuses new calls, brings everything to rest within `limit`, and stops.
     /// Blocks. What does not come to rest in time is in the log.
     pub fn close(&self, limit: Duration) {

@@ -128,6 +128,12 @@ struct Hot {
     used: u8,
 }
 
+impl Hot {
+    fn bytes(&self) -> usize {
+        self.timeline.bytes()
+    }
+}
+
 /// What of a user is not at rest.
 #[derive(Debug, Default)]
 struct Dirty {
@@ -389,7 +395,7 @@ impl<W> Owner<W> {
     pub fn stats(&self) -> Stats {
         Stats {
             users: self.slots.len(),
-            hot_bytes: self.hot_bytes + self.slots.bytes(),
+            hot_bytes: self.hot_bytes,
             dirty_users: self.unrested.values().map(|n| *n as usize).sum(),
             lag: self.place().map_or(0, |place| self.synced.0 - place.seq.0),
             parked: self.parked,
@@ -406,7 +412,7 @@ impl<W> Owner<W> {
     /// The user's slot; a user who is not in memory is asked for.
     fn slot_of(&mut self, user: &str, effects: &mut Vec<Effect<W>>) -> SlotId {
         let slot = self.slots.find(user).unwrap_or_else(|| {
-            self.hot_bytes += WAITING_BYTES + user.len();
+            self.hot_bytes += WAITING_BYTES + Slots::<State<W>>::bytes_of(user);
             self.slots.insert(user, State::Waiting(Box::default()))
         });
         self.load(slot, effects);
@@ -456,21 +462,12 @@ impl<W> Owner<W> {
             unreachable!("outcomes are decided for users in memory")
         };
         let outcome = OutcomeRef::decode(&self.scratch).expect("the rules encode what they decide");
-        if hot.dirty.is_none() {
-            self.hot_bytes += tier::DIRTY_BYTES;
-        }
+        let before = hot.bytes();
+        let fresh = hot.dirty.is_none();
         let dirty = hot.dirty.get_or_insert_default();
-        if dirty.from.is_none() {
-            dirty.from = Some(self.next);
-            dirty.since_ticks = self.ticks;
-            *self.unrested.entry(self.next).or_default() += 1;
-            self.dirty.push_back((self.next, slot));
-        }
-        let before = hot.timeline.bytes();
         hot.timeline
             .apply(&outcome, &self.rules.kinds, &mut dirty.touched)
             .expect("the rules name kinds that exist");
-        self.hot_bytes = self.hot_bytes + hot.timeline.bytes() - before;
         if matches!(outcome, OutcomeRef::Erase { .. }) {
             let hash = self.rules.user_hash(name);
             self.pack.push(&hash, &self.scratch, now);
@@ -478,6 +475,34 @@ impl<W> Owner<W> {
         } else {
             self.pack.push(name.as_bytes(), &self.scratch, now);
         }
+        self.changed(slot, before, fresh);
+    }
+
+    /// Queues a user who has just changed for rest, and counts the bytes.
+    fn changed(&mut self, slot: SlotId, bytes_before: usize, fresh: bool) {
+        let Some(State::Hot(hot)) = self.slots.get_mut(slot) else { return };
+        self.hot_bytes = self.hot_bytes + hot.bytes() - bytes_before;
+        if fresh {
+            self.hot_bytes += tier::DIRTY_BYTES;
+        }
+        let Some(dirty) = hot.dirty.as_deref_mut().filter(|dirty| dirty.from.is_none()) else {
+            return;
+        };
+        dirty.from = Some(self.next);
+        dirty.since_ticks = self.ticks;
+        *self.unrested.entry(self.next).or_default() += 1;
+        self.dirty.push_back((self.next, slot));
+    }
+
+    /// Drops what no read and no decision can tell any more; the user comes to
+    /// rest without it.
+    fn tidy(&mut self, slot: SlotId, now: Millis) {
+        let Some(State::Hot(hot)) = self.slots.get_mut(slot) else { return };
+        let before = hot.bytes();
+        let fresh = hot.dirty.is_none();
+        let dirty = hot.dirty.get_or_insert_default();
+        hot.timeline.drop_expired(&self.rules, now, &mut dirty.touched);
+        self.changed(slot, before, fresh);
     }
 
     /// Answers now, or when all that was decided so far is synced.

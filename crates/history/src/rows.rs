@@ -11,6 +11,7 @@
 
 mod bits;
 mod day;
+mod tidy;
 
 use bytes::Bytes;
 use tideline_store::Op;
@@ -24,6 +25,7 @@ use crate::kinds::{KindId, Kinds};
 use crate::outcome::{BlockRef, OutcomeRef, Restore};
 use crate::retry::Retries;
 use crate::timeline::{Timeline, Touched};
+pub(crate) use tidy::is_untidy;
 
 const VERSION: u8 = 1;
 const FACTS: u8 = 0;

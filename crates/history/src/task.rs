@@ -8,6 +8,8 @@
 //! - the *flusher* commits images to the table, in order, syncs it once for
 //!   many, and then writes the partitions' places, behind which the log may
 //!   be trimmed;
+//! - the *housekeeper* empties the files of erased users and frees what has
+//!   run out;
 //! - loads of cold users and recoveries run on the blocking pool.
 //!
 //! All are joined by [`Driver::close`].
@@ -16,6 +18,7 @@ mod erase;
 mod flush;
 mod gate;
 mod load;
+mod tidy;
 mod users;
 
 use std::collections::VecDeque;
@@ -166,8 +169,10 @@ impl Driver {
         }
         this.set(Arc::downgrade(&driver)).expect("set once, here");
         let (ticker, flusher) = (Arc::clone(&driver), Arc::clone(&driver));
+        let housekeeper = Arc::clone(&driver);
         driver.spawn("history-tick", move || ticker.run_ticker());
         driver.spawn("history-flush", move || flusher.run_flusher(&images));
+        driver.spawn("history-keep", move || housekeeper.run_housekeeper());
         Ok(driver)
     }
 
@@ -333,6 +338,25 @@ impl Driver {
         }
     }
 
+    fn run_housekeeper(self: &Arc<Self>) {
+        let mut tidied = self.clock.ticks();
+        let mut looked = tidied;
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(TICK);
+            let ticks = self.clock.ticks();
+            if ticks.saturating_sub(looked) >= ERASES_EVERY_MS {
+                looked = ticks;
+                self.erase_due();
+            }
+            if ticks.saturating_sub(tidied) >= TIDY_EVERY_MS {
+                tidied = ticks;
+                if let Err(error) = self.tidy() {
+                    tracing::error!(%error, "cannot free what has run out; again in some hours");
+                }
+            }
+        }
+    }
+
     fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) {
         let thread = std::thread::Builder::new().name(name.into()).spawn(run);
         let thread = thread.expect("a process at its start can make a thread");
@@ -431,6 +455,10 @@ impl Spread {
 
 /// How often time passes for an owner.
 const TICK: Duration = Duration::from_millis(20);
+/// How often the housekeeper looks for erases that are due.
+const ERASES_EVERY_MS: u64 = 2_000;
+/// How often the housekeeper frees what has run out.
+const TIDY_EVERY_MS: u64 = 6 * 3_600_000;
 
 /// Passes on what the journal says of one partition.
 struct Watcher {

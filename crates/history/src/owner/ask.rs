@@ -36,6 +36,8 @@ pub enum Op {
     Erase,
     /// Put an export back.
     Restore(Box<ExportDoc>),
+    /// Forget what no read and no decision can tell any more.
+    Tidy,
 }
 
 /// What a call or a write comes to.
@@ -154,6 +156,11 @@ impl<W> Owner<W> {
             effects.push(Effect::Answer(waiter, answer));
             return;
         }
+        if let Op::Tidy = op {
+            self.tidy(slot, now);
+            effects.push(Effect::Answer(waiter, Answer::Done));
+            return;
+        }
         let (rules, user) = (&self.rules, &hot.timeline);
         let mut outcomes = vec![Vec::new()];
         let out = &mut outcomes[0];
@@ -171,10 +178,11 @@ impl<W> Owner<W> {
                 let report = rules.restore(user, &doc, now, &mut outcomes);
                 report.map(Answer::Restored).map_err(Refusal::from)
             }
-            _ => {
+            Op::Erase => {
                 rules.erase(user, now, out);
                 Ok(Answer::Done)
             }
+            _ => unreachable!("reads and tidying have been answered"),
         };
         for outcome in outcomes.into_iter().filter(|outcome| !outcome.is_empty()) {
             self.scratch = outcome;

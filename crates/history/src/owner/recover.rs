@@ -13,8 +13,8 @@ use tideline_types::{Millis, Seq};
 
 use super::tier::DIRTY_BYTES;
 use super::{
-    Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, State, Status,
-    Waiting,
+    Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, Slots, State,
+    Status, Waiting,
 };
 use crate::cold::{self, ColdUser};
 use crate::kinds::Kinds;
@@ -235,7 +235,7 @@ impl<W> Owner<W> {
     fn remember(&mut self, user: &str, seq: Seq, value: Bytes) {
         let slot = self.slots.find(user).unwrap_or_else(|| {
             let empty = Waiting::default();
-            self.hot_bytes += empty.bytes() + user.len();
+            self.hot_bytes += empty.bytes() + Slots::<State<W>>::bytes_of(user);
             self.slots.insert(user, State::Waiting(Box::new(empty)))
         });
         self.remember_at(slot, seq, value);

@@ -103,11 +103,12 @@ impl<S> Slots<S> {
         self.slots.iter().flatten().map(|(name, _)| &**name)
     }
 
-    /// Bytes of the slab and the index themselves.
-    pub(super) fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Option<(Box<str>, S)>>()
-            + self.index.capacity() * 5
-            + self.free.capacity() * 4
+    /// Bytes that a user of this name takes in the slab and the index, with
+    /// the name.
+    pub(super) fn bytes_of(name: &str) -> usize {
+        // The index is between seven eighths and seven sixteenths full, at five
+        // bytes a place; a name is an allocation of its own.
+        size_of::<Option<(Box<str>, S)>>() + 8 + name.len().next_multiple_of(16)
     }
 
     fn name_at(&self, at: u32) -> Option<&str> {

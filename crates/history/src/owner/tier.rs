@@ -9,7 +9,7 @@ use tideline_store::StoreError;
 use tideline_types::Seq;
 
 use super::{
-    Dirty, Effect, Flight, Flush, Hot, Owner, Place, SlotId, State, Status, WAITING_BYTES,
+    Dirty, Effect, Flight, Flush, Hot, Owner, Place, SlotId, Slots, State, Status, WAITING_BYTES,
 };
 use crate::cold::{self, Image};
 
@@ -162,7 +162,7 @@ impl<W> Owner<W> {
             }
             State::Waiting(waiting) => waiting.bytes(),
         };
-        self.hot_bytes -= held + name.len();
+        self.hot_bytes -= held + Slots::<State<W>>::bytes_of(&name);
     }
 }
 
@@ -201,4 +201,4 @@ pub(super) fn leave(unrested: &mut std::collections::BTreeMap<Seq, u32>, from: S
 /// rest without crowding callers out.
 const LOADS_A_STEP: usize = 64;
 /// What a user's unrested changes take, about.
-pub(super) const DIRTY_BYTES: usize = size_of::<Dirty>();
+pub(super) const DIRTY_BYTES: usize = size_of::<Dirty>() + 64;

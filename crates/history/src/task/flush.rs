@@ -39,7 +39,6 @@ impl Driver {
             if stopping || ticks.saturating_sub(last_places) >= PLACES_EVERY_MS {
                 last_places = ticks;
                 self.keep_places(&mut places);
-                self.erase_due();
             }
             if stopping {
                 self.keep_places(&mut places);

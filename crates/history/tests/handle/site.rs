@@ -22,7 +22,7 @@ pub(crate) struct Site {
     pub(crate) journal: Arc<MemJournal>,
     pub(crate) table: Arc<MemTable>,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) queue: Queue,
+    _queue: Queue,
     pub(crate) history: History,
 }
 
@@ -57,7 +57,7 @@ impl Site {
         let queue = queue.unwrap();
         let history =
             History::open(queue.clone(), t, c, rules, options.clone(), PARTITIONS).unwrap();
-        Self { journal, table, clock, queue, history }
+        Self { journal, table, clock, _queue: queue, history }
     }
 
     /// Stops in order, and starts again on the same engines.

@@ -6,8 +6,8 @@ use tideline_history::Options;
 use tideline_history::mark::Verdict;
 use tideline_history::owner::Refusal;
 use tideline_history::query::{ClearFilter, ObjectKey};
-use tideline_store::StoreError;
-use tideline_types::UserId;
+use tideline_store::{StoreError, Table, TableName};
+use tideline_types::{DAY_MS, HOUR_MS, UserId};
 
 use crate::site::Site;
 
@@ -170,4 +170,35 @@ async fn every_user_is_shown_once_at_rest_or_not() {
     expected.sort();
     assert_eq!(shown, expected);
     site.history.close(Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retries_leave_the_table_after_their_window_and_rows_after_their_retention() {
+    let site = Site::new(&quick());
+    site.write("u", &["a", "b"], -50).await;
+    site.until_at_rest().await;
+    let rows = |site: &Site| {
+        let mut rows = 0;
+        site.table
+            .walk(TableName::History, &[], &mut |_| {
+                rows += 1;
+                true
+            })
+            .unwrap();
+        rows
+    };
+    assert_eq!(rows(&site), 3, "facts, retries, one day");
+    let site = site.reopen(&quick());
+    site.clock.advance(25 * HOUR_MS);
+    let history = site.history.clone();
+    assert_eq!(tokio::task::spawn_blocking(move || history.tidy()).await.unwrap().unwrap(), 1);
+    site.until_at_rest().await;
+    assert_eq!(rows(&site), 2, "no retries");
+    assert_eq!(site.count("u").await, Ok(2));
+    site.clock.advance(91 * DAY_MS);
+    let history = site.history.clone();
+    assert_eq!(tokio::task::spawn_blocking(move || history.tidy()).await.unwrap().unwrap(), 1);
+    site.until_at_rest().await;
+    assert_eq!(rows(&site), 1, "no day");
+    assert_eq!(site.count("u").await, Ok(0));
 }
