@@ -28,8 +28,9 @@ mod problem;
 mod rates;
 mod serve;
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tideline_catalogue::Catalogue;
@@ -82,6 +83,10 @@ pub struct Gateway {
     inner: Arc<Inner>,
 }
 
+/// Writes a copy of everything into the folder named, which is empty or not
+/// there; says why not, for people. May block.
+pub type Backup = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+
 struct Inner {
     history: History,
     queue: Queue,
@@ -92,6 +97,8 @@ struct Inner {
     rates: Rates,
     meters: Meters,
     openapi: bytes::Bytes,
+    /// Set once, before the first call.
+    backup: OnceLock<Backup>,
     /// Set once, when stopping begins.
     stopping: AtomicBool,
 }
@@ -112,9 +119,16 @@ impl Gateway {
             rates,
             meters: Meters::default(),
             openapi: openapi::document().into(),
+            backup: OnceLock::new(),
             stopping: AtomicBool::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Lets administrators ask for backups, which `backup` writes. The first one
+    /// that is given stays.
+    pub fn enable_backup(&self, backup: Backup) {
+        let _ = self.inner.backup.set(backup);
     }
 
     /// Makes the admin token of a first start, where tokens are asked for and

@@ -93,6 +93,10 @@ ops! {
     Ticket "tickets_post" Known,
     /// Makes, lists, removes tokens.
     Tokens "tokens" Admin,
+    /// Every user there is.
+    Users "users_list" Service,
+    /// A copy of everything.
+    Backup "backup" Admin,
     /// Health, metrics, the API document.
     Operate "operate" Nothing,
 }

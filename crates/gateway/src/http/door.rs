@@ -26,6 +26,9 @@ use crate::problem::Problem;
 /// The longest that a call may ask to wait for something to come.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// The longest that the copy of a data folder may take.
+const BACKUP_MAX: Duration = Duration::from_hours(24);
+
 /// One call, let in and named.
 pub(super) struct Call {
     pub(super) op: Op,
@@ -61,7 +64,11 @@ where
                 handler(gateway.clone(), call).await
             };
             let run = AssertUnwindSafe(run).catch_unwind();
-            let wait = if op == Op::Fetch { WAIT_MAX } else { Duration::ZERO };
+            let wait = match op {
+                Op::Fetch => WAIT_MAX,
+                Op::Backup => BACKUP_MAX,
+                _ => Duration::ZERO,
+            };
             match tokio::time::timeout(gateway.deadline() + wait, run).await {
                 Ok(Ok(result)) => result,
                 Ok(Err(_panic)) => Err(Problem::internal()),

@@ -27,7 +27,7 @@ pub(super) async fn merge(gateway: Gateway, call: Call) -> Result<Response, Prob
 
 async fn one_user(gateway: Gateway, mut call: Call, path: Path) -> Result<Response, Problem> {
     let user = call.user(&gateway)?;
-    let (ack, shift_ms) = how(&gateway, &call)?;
+    let (ack, shift_ms) = how(&gateway, &call, &["ack"])?;
     let body = call.body(&gateway).await?;
     let kinds = gateway.inner.history.kinds();
     let mut intake = Intake::of_user(kinds, &user, body.len() / MARK_BYTES + 1);
@@ -44,7 +44,8 @@ async fn one_user(gateway: Gateway, mut call: Call, path: Path) -> Result<Respon
 }
 
 pub(super) async fn batch(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
-    let (ack, shift_ms) = how(&gateway, &call)?;
+    let (ack, shift_ms) = how(&gateway, &call, &["ack", "import"])?;
+    let path = if call.query.flag("import")? { Path::Import } else { Path::Live };
     let body = call.body(&gateway).await?;
     let kinds = gateway.inner.history.kinds();
     let mut intake = Intake::of_many(kinds, body.len() / MARK_BYTES + 1);
@@ -53,12 +54,12 @@ pub(super) async fn batch(gateway: Gateway, mut call: Call) -> Result<Response, 
     } else {
         wire::read_batch(&body, |mark| intake.take(mark))?;
     }
-    let taken = intake.write(&gateway, shift_ms, Path::Live, ack).await?;
+    let taken = intake.write(&gateway, shift_ms, path, ack).await?;
     Ok(answer(&gateway, &taken, "", true))
 }
 
-fn how(gateway: &Gateway, call: &Call) -> Result<(Ack, i64), Problem> {
-    call.query.only(&["ack"])?;
+fn how(gateway: &Gateway, call: &Call, known: &[&str]) -> Result<(Ack, i64), Problem> {
+    call.query.only(known)?;
     let ack = match call.query.one("ack")? {
         None | Some("durable") => Ack::Durable,
         Some("fast") => Ack::Fast,

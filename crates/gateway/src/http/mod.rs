@@ -5,6 +5,7 @@
 //! problem. `face` around all paths answers browsers' preflights, names each
 //! request and compresses what is worth it.
 
+mod admin;
 mod door;
 mod face;
 mod history;
@@ -88,6 +89,8 @@ pub(crate) fn router(gateway: Gateway) -> Router {
                 on(GET, Op::Tokens, tokens::list).merge(on(POST, Op::Tokens, tokens::make)),
             )
             .route("/v1/tokens/{id}", on(DELETE, Op::Tokens, tokens::revoke))
+            .route("/v1/users", on(GET, Op::Users, admin::users))
+            .route("/v1/backup", on(POST, Op::Backup, admin::backup))
             .route("/healthz", get(operate::healthz))
             .route("/readyz", get(operate::readyz))
             .route("/metrics", get(operate::metrics))

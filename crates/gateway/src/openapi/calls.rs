@@ -45,6 +45,10 @@ const NO_HEADERS: &[(&str, &str)] = &[];
 
 const WRITE_QUERY: &[(&str, Type, &str)] =
     &[("ack", Type::String, "`durable` (default): survives power loss. `fast`: decided.")];
+const BATCH_QUERY: &[(&str, Type, &str)] = &[
+    ("ack", Type::String, "`durable` (default): survives power loss. `fast`: decided."),
+    ("import", Type::Boolean, "Marks of another system: as recorded, but no reward."),
+];
 const WRITE_HEADERS: &[(&str, &str)] = &[
     ("x-client-now-ms", "The device's clock, to put every event_ms right."),
     ("x-day-flag", "As an earlier answer gave it."),
@@ -71,8 +75,8 @@ macro_rules! calls {
 calls! {
     "record" Post "/v1/users/{user}/history" "Marks of one user: one, or an array.",
         WRITE_QUERY, WRITE_HEADERS, Some((JSON, "Marks")), ("200", Some((JSON, "Written")));
-    "recordBatch" Post "/v1/history:batch" "Marks of many users.",
-        WRITE_QUERY, WRITE_HEADERS, Some((JSON, "Batch")), ("200", Some((JSON, "BatchWritten")));
+    "recordBatch" Post "/v1/history:batch" "Marks of many users (service).",
+        BATCH_QUERY, WRITE_HEADERS, Some((JSON, "Batch")), ("200", Some((JSON, "BatchWritten")));
     "merge" Post "/v1/users/{user}/history:merge" "Marks kept offline on a device; no reward.",
         WRITE_QUERY, WRITE_HEADERS, Some((JSON, "Marks")), ("200", Some((JSON, "Written")));
     "list" Get "/v1/users/{user}/history" "Rows, newest first.",
@@ -142,6 +146,10 @@ calls! {
         NO_QUERY, NO_HEADERS, Some((JSON, "NewToken")), ("201", Some((JSON, "Token")));
     "revokeToken" Delete "/v1/tokens/{id}" "Takes a token back (admin).",
         NO_QUERY, NO_HEADERS, None, ("204", None);
+    "users" Get "/v1/users" "Every user there is, a line each (service).",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((LINES, "UserLine")));
+    "backup" Post "/v1/backup" "Writes a copy of everything into a folder of the server's machine (admin).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "BackupTo")), ("200", Some((JSON, "BackupTo")));
     "healthz" Get "/healthz" "The process answers.",
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Object")));
     "readyz" Get "/readyz" "Writes are taken; else 503.",

@@ -333,6 +333,19 @@ struct Tokens {
     tokens: Vec<Token>,
 }
 
+/// A user.
+#[derive(ToSchema)]
+struct UserLine {
+    user: String,
+}
+
+/// Where a backup goes.
+#[derive(ToSchema)]
+struct BackupTo {
+    /// An absolute path; the folder must be empty, or not there.
+    into: String,
+}
+
 /// An answer that is no success (RFC 9457).
 #[derive(ToSchema)]
 struct Problem {
@@ -354,6 +367,7 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     all!(
         Mark Marks Batch Rejected Written First BatchWritten Row List Count Day Days Progress
         ProgressList Key Keys Deleted Settings Restored Item KeyedItem Items Stored PartitionBounds
-        Topic Topics NewTopic NewRecord NewRecords Positions Ticket NewToken Token Tokens Problem
+        Topic Topics NewTopic NewRecord NewRecords Positions Ticket NewToken Token Tokens UserLine BackupTo
+        Problem
     )
 }

@@ -87,3 +87,48 @@ async fn a_closed_history_answers_that_the_server_is_stopping() {
     assert!(reply.problem(503).contains("stopping"));
     assert!(!reply.header("retry-after").is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_user_is_listed_a_line_each() {
+    let site = site();
+    for user in ["ann", "b\"n"] {
+        let path = format!("/v1/users/{}/history", user.replace('"', "%22"));
+        site.post(&path, r#"{"kind":"video","id":"1"}"#).await.expect(200);
+    }
+    let reply = site.get("/v1/users").await;
+    assert_eq!(reply.status, 200);
+    let text = String::from_utf8(reply.bytes).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [r#"{"user":"ann"}"#, r#"{"user":"b\"n"}"#]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_goes_where_it_is_told_and_says_why_not() {
+    let site = site();
+    let ask = r#"{"into":"/b/1"}"#;
+    site.post("/v1/backup", ask).await.expect(404);
+    site.gateway.enable_backup(std::sync::Arc::new(|into| match into.ends_with("1") {
+        true => Ok(()),
+        false => Err("it is not empty".into()),
+    }));
+    let body = site.post("/v1/backup", ask).await.expect(200);
+    assert_eq!(body["into"], "/b/1");
+    let body = site.post("/v1/backup", r#"{"into":"/b/2"}"#).await.expect(409);
+    assert!(body["detail"].as_str().unwrap().ends_with("it is not empty"), "{body}");
+    site.post("/v1/backup", r#"{"into":"b/1"}"#).await.expect(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_is_recorded_and_rewards_nobody() {
+    let site = site();
+    let batch = r#"{"marks":[{"user":"ann","kind":"video","id":"1"}]}"#;
+    let body = site.post("/v1/history:batch?import=true", batch).await.expect(200);
+    assert_eq!(
+        (&body["accepted"], body["first_today"].as_array().map(Vec::len)),
+        (&1.into(), Some(0))
+    );
+    let batch = r#"{"marks":[{"user":"ann","kind":"video","id":"2"}]}"#;
+    let body = site.post("/v1/history:batch", batch).await.expect(200);
+    assert_eq!(body["first_today"].as_array().map(Vec::len), Some(1), "{body}");
+}
