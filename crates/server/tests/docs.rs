@@ -1,0 +1,69 @@
+//! What the documents say, held against the code.
+
+use std::path::{Path, PathBuf};
+
+use tideline_types::limits;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+#[test]
+fn the_table_of_limits_says_what_the_code_says() {
+    macro_rules! known {
+        ($($name:ident),* $(,)?) => { [$((stringify!($name), limits::$name as u64)),*] };
+    }
+    let known = known![
+        USER_BYTES_MAX,
+        FIELD_BYTES_MAX,
+        KIND_BYTES_MAX,
+        KINDS_MAX,
+        TITLE_CHARS_MAX,
+        URL_BYTES_MAX,
+        BODY_BYTES_MAX,
+        BATCH_MARKS_MAX,
+        BATCH_KEYS_MAX,
+        PAGE_ROWS_MAX,
+        RETRIES_PER_ROW,
+        BLOCKS_PER_USER_MAX,
+        PAUSES_PER_USER_MAX,
+        TOPIC_NAME_BYTES_MAX,
+        PARTITIONS_MAX,
+        TOPICS_MAX,
+        RECORD_KEY_BYTES_MAX,
+        RECORD_VALUE_BYTES_MAX,
+    ];
+    let text = read("docs/data-model.md");
+    for (name, value) in known {
+        let line = format!("| `{name}` | {value} |");
+        assert!(text.contains(&line), "docs/data-model.md does not say: {line}");
+    }
+}
+
+#[test]
+fn every_document_that_is_linked_exists() {
+    for page in ["README.md", "ARCHITECTURE.md", "docs/quick-start.md", "docs/operations.md"] {
+        let text = read(page);
+        let folder = root().join(page);
+        let folder = folder.parent().expect("a file has a folder");
+        for link in text.split("](").skip(1) {
+            let link = link.split([')', '#']).next().unwrap_or_default();
+            if !link.is_empty() && !link.contains("://") {
+                assert!(folder.join(link).exists(), "{page} links to {link}, which is not there");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_make_target_that_is_promised_exists() {
+    let makefile = read("Makefile");
+    for target in ["run", "test", "bench", "soak", "check"] {
+        assert!(makefile.lines().any(|line| line.starts_with(&format!("{target}:"))), "{target}");
+    }
+    assert!(read(".ci/run").contains("make test"));
+}
