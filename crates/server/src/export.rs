@@ -8,15 +8,17 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use crate::cli::{ExportArgs, Failure};
-use crate::client::{Client, read_json, segment};
-
-/// Users asked for at once.
-const USERS_PAGE: usize = 1_000;
+use crate::client::{Client, segment};
 
 #[derive(Deserialize)]
-struct Users {
-    users: Vec<String>,
-    next_after: Option<String>,
+struct UserLine {
+    user: String,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    rows: u64,
+    facts: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Writes one user, or all, to a file or to standard output. A file appears
@@ -48,32 +50,38 @@ pub(crate) async fn run(args: ExportArgs) -> Result<(), Failure> {
 
 async fn write(client: &Client, args: &ExportArgs, out: &mut impl Write) -> Result<u64, Failure> {
     if let Some(user) = &args.user {
-        one(client, user, out).await?;
-        return Ok(1);
+        return Ok(u64::from(one(client, user, out).await?));
     }
-    let mut after = String::new();
-    let mut count = 0;
-    loop {
-        let path = format!("/v1/users?limit={USERS_PAGE}&after={}", segment(&after));
-        let page: Users =
-            read_json(client.send_patiently(|| client.request(Method::GET, &path)).await?).await?;
-        for user in &page.users {
-            one(client, user, out).await?;
-            count += 1;
-        }
-        match page.next_after {
-            Some(next) => after = next,
-            None => return Ok(count),
+    let request = || client.request(Method::GET, "/v1/users");
+    let mut response = client.send_patiently(request).await?;
+    let failed = |e: reqwest::Error| Failure::failed("the list of users", e);
+    let (mut count, mut pending) = (0, Vec::new());
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        pending.extend_from_slice(&chunk);
+        while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = pending.drain(..=end).collect();
+            let line: UserLine = serde_json::from_slice(&line)
+                .map_err(|e| Failure::failed("the list of users", e))?;
+            count += u64::from(one(client, &line.user, out).await?);
         }
     }
+    if !pending.is_empty() {
+        return Err(Failure::Failed("the list of users was cut off".into()));
+    }
+    Ok(count)
 }
 
-async fn one(client: &Client, user: &str, out: &mut impl Write) -> Result<(), Failure> {
+/// Writes one user; `true` unless there is nothing to write.
+async fn one(client: &Client, user: &str, out: &mut impl Write) -> Result<bool, Failure> {
     let path = format!("/v1/users/{}/history/export", segment(user));
-    let mut response = client.send_patiently(|| client.request(Method::GET, &path)).await?;
-    let failed = |e: reqwest::Error| Failure::failed(format!("export of {user}"), e);
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        out.write_all(&chunk).map_err(|e| Failure::failed("writing", e))?;
+    let response = client.send_patiently(|| client.request(Method::GET, &path)).await?;
+    let failed = |why: &dyn std::fmt::Display| Failure::failed(format!("export of {user}"), why);
+    let text = response.bytes().await.map_err(|e| failed(&e))?;
+    let head = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let head: Head = serde_json::from_slice(head).map_err(|e| failed(&e))?;
+    let something = head.rows > 0 || !head.facts.is_empty();
+    if something {
+        out.write_all(&text).map_err(|e| Failure::failed("writing", e))?;
     }
-    Ok(())
+    Ok(something)
 }

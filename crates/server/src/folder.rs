@@ -10,9 +10,12 @@
 //! A backup has the same shape, and gets its FORMAT last: a folder without one
 //! is no whole backup.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use tideline_store::StoreError;
+use tideline_store::local::FolderLock;
 
 /// The whole of FORMAT.
 const FORMAT: &str = "tideline data folder, format 1\n";
@@ -45,8 +48,7 @@ pub(crate) enum FolderError {
 /// A data folder that this process holds until it is dropped.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
-    root: PathBuf,
-    _lock: File,
+    lock: FolderLock,
 }
 
 impl DataFolder {
@@ -72,23 +74,21 @@ impl DataFolder {
     }
 
     fn take(root: &Path) -> Result<Self, FolderError> {
-        let path = root.join("LOCK");
-        let lock = File::create(&path).map_err(|e| io_error(&path, &e))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { root: root.into(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(FolderError::InUse(root.into())),
-            Err(TryLockError::Error(error)) => Err(io_error(&path, &error)),
+        match FolderLock::take(root) {
+            Ok(lock) => Ok(Self { lock }),
+            Err(StoreError::Locked(root)) => Err(FolderError::InUse(root)),
+            Err(error) => Err(FolderError::Io { path: root.into(), cause: error.to_string() }),
         }
     }
 
     /// Where the journal lies.
     pub(crate) fn log(&self) -> PathBuf {
-        self.root.join("log")
+        self.lock.dir().join("log")
     }
 
     /// Where the tables lie.
     pub(crate) fn tables(&self) -> PathBuf {
-        self.root.join("tables")
+        self.lock.dir().join("tables")
     }
 }
 

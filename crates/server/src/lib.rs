@@ -8,17 +8,21 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod backup;
+mod banner;
 mod bench;
 mod check;
 pub mod cli;
 mod client;
 pub mod config;
+mod demo;
+mod engines;
 mod export;
 mod folder;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod import;
 mod logging;
+mod options;
 mod serve;
 mod settings;
 mod token;

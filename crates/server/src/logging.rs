@@ -7,9 +7,14 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::Failure;
 use crate::config::{LogFormat, Logging};
 
-/// Starts logging for this process. A bad level is bad usage.
+/// Starts logging for this process. A bad level is bad usage. A plain level is
+/// ours; libraries are heard from `warn` on.
 pub(crate) fn start(options: &Logging) -> Result<(), Failure> {
-    let filter = EnvFilter::builder().parse(&options.level).map_err(|e| {
+    let level = match options.level.contains(['=', ',']) {
+        true => options.level.clone(),
+        false => format!("warn,tideline={}", options.level),
+    };
+    let filter = EnvFilter::builder().parse(level).map_err(|e| {
         Failure::Usage(format!("`logging.level`: {:?} is no level: {e}", options.level))
     })?;
     let lines = tracing_subscriber::fmt()

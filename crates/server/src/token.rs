@@ -1,12 +1,18 @@
 //! `tideline token`: tokens of a running server, or of a stopped one's folder.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
+use tideline_gateway::{NewToken, TokenInfo, Tokens};
+use tideline_store::local::{LsmOptions, LsmTable};
 use tideline_store::{Clock, RealClock};
-use tideline_types::DAY_MS;
+use tideline_types::{DAY_MS, Millis};
 
 use crate::cli::{Failure, TokenArgs, TokenCommand};
 use crate::client::{Client, segment};
+use crate::folder::DataFolder;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
@@ -36,7 +42,10 @@ struct Wish {
 
 /// Does what `args` say, through the server or straight in the folder.
 pub(crate) async fn run(args: TokenArgs) -> Result<(), Failure> {
-    let place = Place::Server(Client::new(&args.server)?);
+    let place = match &args.data {
+        Some(data) => Place::Folder(tokens_in(data)?),
+        None => Place::Server(Client::new(&args.server)?),
+    };
     match args.command {
         TokenCommand::Create { mut scopes, user, note, days, json } => {
             scopes.extend(user.map(|user| format!("user:{user}")));
@@ -72,26 +81,71 @@ pub(crate) async fn run(args: TokenArgs) -> Result<(), Failure> {
 
 enum Place {
     Server(Client),
+    Folder((DataFolder, Tokens)),
 }
 
 impl Place {
     async fn make(&self, wish: Wish) -> Result<Token, Failure> {
-        let Self::Server(client) = self;
-        Ok(client.json(client.request(Method::POST, "/v1/tokens").json(&wish)).await?)
+        match self {
+            Self::Server(client) => {
+                Ok(client.json(client.request(Method::POST, "/v1/tokens").json(&wish)).await?)
+            }
+            Self::Folder((_, tokens)) => {
+                let Wish { scopes, note, until_ms } = wish;
+                let new = NewToken { scopes, note, until_ms: until_ms.map(Millis) };
+                let (text, info) =
+                    tokens.make(new).map_err(|e| Failure::failed("token create", e))?;
+                Ok(Token { token: Some(text), ..Token::from(info) })
+            }
+        }
     }
 
     async fn list(&self) -> Result<Vec<Token>, Failure> {
-        let Self::Server(client) = self;
-        let list: TokenList = client.json(client.request(Method::GET, "/v1/tokens")).await?;
-        Ok(list.tokens)
+        match self {
+            Self::Server(client) => {
+                let list: TokenList =
+                    client.json(client.request(Method::GET, "/v1/tokens")).await?;
+                Ok(list.tokens)
+            }
+            Self::Folder((_, tokens)) => Ok(tokens.list().into_iter().map(Token::from).collect()),
+        }
     }
 
     async fn revoke(&self, id: &str) -> Result<(), Failure> {
-        let Self::Server(client) = self;
-        let path = format!("/v1/tokens/{}", segment(id));
-        client.send(client.request(Method::DELETE, &path)).await?;
-        Ok(())
+        match self {
+            Self::Server(client) => {
+                let path = format!("/v1/tokens/{}", segment(id));
+                client.send(client.request(Method::DELETE, &path)).await?;
+                Ok(())
+            }
+            Self::Folder((_, tokens)) => {
+                let there = tokens.revoke(id).map_err(|e| Failure::failed("token revoke", e))?;
+                if there { Ok(()) } else { Err(Failure::Failed(format!("no token {id}"))) }
+            }
+        }
     }
+}
+
+impl From<TokenInfo> for Token {
+    fn from(info: TokenInfo) -> Self {
+        Self {
+            id: info.id.into(),
+            scopes: info.scopes,
+            note: info.note,
+            made_ms: info.made_ms.0,
+            until_ms: info.until_ms.map(|until| until.0),
+            token: None,
+        }
+    }
+}
+
+fn tokens_in(data: &Path) -> Result<(DataFolder, Tokens), Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::failed(data.display(), e);
+    let folder = DataFolder::open(data).map_err(|e| failed(&e))?;
+    let table = LsmTable::open(&folder.tables(), &LsmOptions::default()).map_err(|e| failed(&e))?;
+    let tokens =
+        Tokens::open(Arc::new(table), Arc::new(RealClock::new())).map_err(|e| failed(&e))?;
+    Ok((folder, tokens))
 }
 
 fn when(ms: i64) -> String {

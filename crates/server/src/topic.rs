@@ -64,14 +64,14 @@ async fn ls(client: &Client, json: bool) -> Result<(), Failure> {
         println!("{}", json!(topics));
         return Ok(());
     }
-    println!("{:<24} {:>10}  {:<20} RETENTION", "TOPIC", "PARTITIONS", "KIND");
+    println!("{:<24} {:>10}  {:<24} RETENTION", "TOPIC", "PARTITIONS", "KIND");
     for topic in topics {
         println!(
-            "{:<24} {:>10}  {:<20} {} h",
+            "{:<24} {:>10}  {:<24} {}",
             text(&topic["name"]),
             topic["partitions"],
             kind(topic),
-            topic["retention_hours"]
+            retention(topic)
         );
     }
     Ok(())
@@ -84,14 +84,14 @@ async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failur
         return Ok(());
     }
     println!(
-        "{}  {}, {} partitions, {} h, incarnation {}",
+        "{}: {}, {} partitions, kept {}, incarnation {}",
         text(&answer["name"]),
         kind(&answer),
         answer["partitions"],
-        answer["retention_hours"],
+        retention(&answer),
         answer["incarnation"]
     );
-    println!("{:>9} {:>7} {:>14} {:>14} {:>12}", "PARTITION", "EPOCH", "START", "SYNCED", "BYTES");
+    println!("{:>9} {:>7} {:>14} {:>14}", "PARTITION", "EPOCH", "START", "SYNCED");
     for bounds in answer["bounds"].as_array().into_iter().flatten() {
         println!(
             "{:>9} {:>7} {:>14} {:>14} {:>12}",
@@ -107,6 +107,11 @@ async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failur
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
+}
+
+fn retention(topic: &Value) -> String {
+    let hours = topic["retention_ms"].as_f64().unwrap_or_default() / 3_600_000.0;
+    format!("{hours} h")
 }
 
 fn kind(topic: &Value) -> String {
@@ -178,6 +183,7 @@ struct Last {
 
 #[derive(Deserialize)]
 struct Covered {
+    from: String,
     to: String,
 }
 
@@ -252,8 +258,9 @@ impl Reader {
     async fn read(mut self) {
         loop {
             match self.once().await {
-                Ok(lines) if lines.is_empty() && !self.follow => return,
-                Ok(lines) => {
+                // A derived topic may advance without a record.
+                Ok((_, false)) if !self.follow => return,
+                Ok((lines, _)) => {
                     if !lines.is_empty() && self.lines.send(Ok(lines)).await.is_err() {
                         return;
                     }
@@ -266,8 +273,9 @@ impl Reader {
         }
     }
 
-    /// One answer's records; moves on to after them.
-    async fn once(&mut self) -> Result<Vec<String>, Failure> {
+    /// One answer's records, and whether it covers anything; moves on to after
+    /// it.
+    async fn once(&mut self) -> Result<(Vec<String>, bool), Failure> {
         let wait = if self.follow { TAIL_WAIT_MS } else { 0 };
         let path = format!("{}&from={}&wait_ms={wait}", self.base, segment(&self.from));
         let response =
@@ -281,7 +289,8 @@ impl Reader {
         let Some(covered) = last else {
             return Err(Failure::Failed("the answer was cut off".into()));
         };
+        let advanced = covered.from != covered.to;
         self.from = covered.to;
-        Ok(lines)
+        Ok((lines, advanced))
     }
 }

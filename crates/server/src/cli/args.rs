@@ -97,11 +97,18 @@ pub struct ServerArgs {
         long,
         value_name = "URL",
         env = "TIDELINE_SERVER",
+        global = true,
         default_value = "http://127.0.0.1:7766"
     )]
     pub server: String,
     /// A token with the scope that the command needs
-    #[arg(long, value_name = "TOKEN", env = "TIDELINE_TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "TIDELINE_TOKEN",
+        hide_env_values = true,
+        global = true
+    )]
     pub token: Option<String>,
 }
 
@@ -310,7 +317,7 @@ pub struct TokenArgs {
     #[command(subcommand)]
     pub command: TokenCommand,
     /// Work on this data folder, of a stopped server
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub data: Option<PathBuf>,
     /// Where.
     #[command(flatten)]

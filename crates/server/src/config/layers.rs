@@ -12,15 +12,16 @@ use super::nearest::nearest;
 use super::{Config, DEFAULT_TEXT};
 
 /// Tables whose entries are named by the user, and what an entry starts from.
-const OPEN_TABLES: [(&str, &str); 2] = [
+const OPEN_TABLES: [(&str, &str); 3] = [
+    ("limits.methods", "user_per_second = 0\ncaller_per_second = 0\nmethod_per_second = 0\n"),
     (
         "history.kinds",
         "retention_days = 90\nmax_records = 1000\nmax_per_day = 0\ndeclared = true\n",
     ),
     (
         "catalogue.sources",
-        "url = \"\"\nbatch_max = 100\nin_flight_max = 4\nttl_seconds = 300\n\
-         negative_ttl_seconds = 30\n",
+        "url = \"\"\ntoken_file = \"\"\nbatch_max = 200\nin_flight_max = 4\ntimeout_ms = 2000\n\
+         ttl_seconds = 600\nnegative_ttl_seconds = 60\n",
     ),
 ];
 
@@ -307,7 +308,7 @@ mod tests {
         let mut source = config.catalogue.sources["product"].clone();
         assert!(!source.url.is_empty());
         source.url.clear();
-        let template: Table = OPEN_TABLES[1].1.parse().unwrap();
+        let template: Table = OPEN_TABLES[2].1.parse().unwrap();
         assert_eq!(source, Value::Table(template).try_into().unwrap());
     }
 

@@ -40,8 +40,12 @@ pub struct Server {
     pub http: String,
     pub grpc: String,
     pub cors_origins: Vec<String>,
+    pub body_bytes_max: usize,
     pub requests_max: usize,
+    pub connections_max: usize,
     pub deadline_ms: u64,
+    pub head_ms: u64,
+    pub stop_ms: u64,
 }
 
 /// `[logging]`
@@ -96,6 +100,9 @@ pub struct Jwt {
     pub roles_claim: String,
     pub service_role: String,
     pub moderator_role: String,
+    pub admin_role: String,
+    pub leeway_seconds: u32,
+    pub jwks_pause_ms: u64,
 }
 
 /// `[limits]`; 0 stands for no limit.
@@ -107,6 +114,17 @@ pub struct Limits {
     pub caller_requests_per_second: u32,
     pub method_requests_per_second: u32,
     pub burst_seconds: u32,
+    pub buckets_max: usize,
+    pub methods: BTreeMap<String, Rate>,
+}
+
+/// `[limits.methods.<method>]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Rate {
+    pub user_per_second: u32,
+    pub caller_per_second: u32,
+    pub method_per_second: u32,
 }
 
 /// `[log]`
@@ -159,7 +177,7 @@ pub struct Kind {
 #[allow(missing_docs)]
 pub struct Catalogue {
     pub cache_bytes: u64,
-    pub deadline_ms: u64,
+    pub enrich_ms: u64,
     pub sources: BTreeMap<String, Source>,
 }
 
@@ -168,8 +186,10 @@ pub struct Catalogue {
 #[allow(missing_docs)]
 pub struct Source {
     pub url: String,
+    pub token_file: PathBuf,
     pub batch_max: usize,
     pub in_flight_max: usize,
+    pub timeout_ms: u64,
     pub ttl_seconds: u64,
     pub negative_ttl_seconds: u64,
 }

@@ -12,13 +12,17 @@ pub fn fit_id(text: &str) -> Cow<'_, str> {
     if text.len() <= FIELD_BYTES_MAX {
         return Cow::Borrowed(text);
     }
+    Cow::Owned(hash_id(text.as_bytes()))
+}
+
+/// The first 16 bytes of a SHA-256, as a UUID of version 8.
+pub(super) fn hash_id(bytes: &[u8]) -> String {
     let mut bytes: [u8; 16] =
-        Sha256::digest(text.as_bytes())[..16].try_into().expect("a SHA-256 has 32 bytes");
+        Sha256::digest(bytes)[..16].try_into().expect("a SHA-256 has 32 bytes");
     bytes[6] = (bytes[6] & 0x0f) | 0x80;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-    Cow::Owned(parts.join("-"))
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 /// The longest start of `text` that has at most `bytes` bytes.

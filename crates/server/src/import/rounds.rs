@@ -12,7 +12,7 @@ use tideline_types::limits::TITLE_CHARS_MAX;
 use tideline_types::partition_of;
 
 use super::entry::{Entry, Format, Parsed};
-use super::ids::cut_text;
+use super::ids::{cut_text, hash_id};
 use super::records::Records;
 
 /// Lanes of a round: requests under way at the same time.
@@ -78,10 +78,13 @@ impl<R: BufRead> Rounds<R> {
                 break;
             };
             self.place = (record.end, record.next_line);
-            let parsed = match record.bytes {
+            let mut parsed = match record.bytes {
                 Some(bytes) => self.format.parse(bytes),
                 None => Parsed::Bad("longer than 64 KiB".into()),
             };
+            if let (Parsed::Mark(entry), Some(bytes)) = (&mut parsed, record.bytes) {
+                name_timeless(entry, bytes);
+            }
             match parsed {
                 Parsed::Skip => round.left_out += 1,
                 Parsed::Bad(why) => round.bad.push((record.line, why)),
@@ -120,6 +123,14 @@ impl<R: BufRead> Rounds<R> {
             round.titles += 1;
         }
         Ok(())
+    }
+}
+
+/// A mark without a time is dated when it arrives; a name made of its record
+/// lets the server know it again when the file is imported once more.
+fn name_timeless(entry: &mut Entry, record: &[u8]) {
+    if entry.event_ms.is_none() && entry.event_id.is_none() {
+        entry.event_id = Some(hash_id(record));
     }
 }
 
@@ -172,6 +183,17 @@ mod tests {
         assert!(!first.last && marks(&first) == 8_000 && first.place.1 == 8_001);
         let second = rounds.read().unwrap();
         assert!(second.last && marks(&second) == 1_000);
+    }
+
+    #[test]
+    fn a_mark_without_a_time_has_the_same_name_in_every_import() {
+        let text = "{\"user\":\"u\",\"id\":1}\n{\"user\":\"u\",\"id\":1,\"event_ms\":7}\n";
+        let bodies =
+            |round: Round| round.lanes.into_iter().map(|lane| lane.body).collect::<Vec<_>>();
+        let (first, again) = (rounds(text).read().unwrap(), rounds(text).read().unwrap());
+        let body = String::from_utf8(first.lanes.iter().flat_map(|l| l.body.clone()).collect());
+        assert_eq!(body.unwrap().matches("event_id").count(), 1);
+        assert_eq!(bodies(first), bodies(again));
     }
 
     #[test]

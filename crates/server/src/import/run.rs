@@ -67,10 +67,10 @@ impl FileImport<'_> {
             let place = header(&mut input, &mut *format).map_err(failed)?;
             return self.rounds(input, format, place, Tally::default(), progress).await;
         }
+        let mut format = self.format()?;
         let mut input =
             BufReader::with_capacity(READ_BYTES, File::open(self.path).map_err(failed)?);
         let bytes = input.get_ref().metadata().map_err(failed)?.len();
-        let mut format = self.format()?;
         let mut place = header(&mut input, &mut *format).map_err(failed)?;
         let mut tally = Tally::default();
         if self.args.restart {

@@ -1,0 +1,9 @@
+//! The real program, on free ports and folders of its own: what it prints,
+//! what it answers, what is left after it was killed.
+
+mod backup;
+mod cli;
+mod import;
+mod program;
+mod serve;
+mod tokens;
