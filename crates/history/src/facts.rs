@@ -332,6 +332,7 @@ pub struct Rewards {
     /// The same for the day before; never a kind that is in `today`.
     before: u32,
     /// The last days of kinds that have no bit.
+    #[allow(clippy::box_collection)] // a word in every user, not three
     far: Option<Box<Vec<Reward>>>,
 }
 

@@ -23,6 +23,8 @@ macro_rules! broken {
 mod codec;
 pub mod cold;
 pub mod facts;
+#[doc(hidden)]
+pub mod fuzz;
 mod handle;
 mod id;
 pub mod kinds;
@@ -38,6 +40,8 @@ pub mod rows;
 pub mod rules;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
+#[cfg(test)]
+mod samples;
 mod setup;
 mod task;
 pub mod timeline;

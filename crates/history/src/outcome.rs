@@ -563,3 +563,6 @@ impl<'a> PutKey<'a> {
         Some(Self { kind, id, may_be_coalesced })
     }
 }
+
+#[cfg(test)]
+mod tests;

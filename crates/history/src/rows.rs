@@ -11,6 +11,8 @@
 
 mod bits;
 mod day;
+#[cfg(test)]
+mod tests;
 mod tidy;
 
 use bytes::Bytes;
@@ -72,10 +74,19 @@ pub fn partition_key(user: &str) -> Vec<u8> {
     if user.len() > tideline_types::limits::FIELD_BYTES_MAX {
         key.push(LONG);
         put_text(&mut key, user);
-    } else {
-        IdBuf::pack(user).borrow().write(&mut key);
+        return key;
+    }
+    IdBuf::pack(user).borrow().write(&mut key);
+    if is_number(key[0]) {
+        key[1..].reverse();
     }
     key
+}
+
+/// Numbers stand with their greatest byte first, so that neighbours in the
+/// table share their beginnings.
+fn is_number(form: u8) -> bool {
+    form != PackedId::TEXT_FORM && form < PackedId::WIDE_FORM
 }
 
 /// The partition key of what stays of an erased user.
@@ -94,6 +105,11 @@ pub fn owner_of(partition_key: &[u8]) -> Result<Owner, BadRow> {
             Owner::Erased(hash.try_into().expect("sixteen bytes were taken"))
         }
         LONG => Owner::User(reader.text(USER_BYTES_MAX)?.to_owned()),
+        form if is_number(form) => {
+            let mut number = reader.bytes(usize::from(form))?.to_vec();
+            number.reverse();
+            Owner::User(PackedId::read_body(form, &mut Reader::new(&number))?.text().into())
+        }
         form => Owner::User(PackedId::read_body(form, &mut reader)?.text().into()),
     };
     if !reader.is_empty() {
