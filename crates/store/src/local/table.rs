@@ -60,6 +60,10 @@ pub struct LsmOptions {
     /// Rows between two whole keys in a block of `History`; the keys between
     /// hold only what differs. Default 32.
     pub restart_interval: u8,
+    /// A commit is refused with `NoSpace` while the file system has fewer bytes
+    /// free than this: the engine below cannot go on after it has met a full
+    /// disk, so it must not meet one. Default 128 MiB.
+    pub free_bytes_min: u64,
 }
 
 impl Default for LsmOptions {
@@ -70,6 +74,7 @@ impl Default for LsmOptions {
             journal_bytes_max: 128 << 20,
             block_bytes: 16 << 10,
             restart_interval: 32,
+            free_bytes_min: 128 << 20,
         }
     }
 }
@@ -126,6 +131,7 @@ pub struct LsmTable {
     pub(super) db: Database,
     spaces: [Keyspace; TableName::ALL.len()],
     memtable_bytes: [u64; TableName::ALL.len()],
+    free_bytes_min: u64,
     pub(super) scratch: Keyspace,
     /// Written to while a commit is applied: no snapshot begins meanwhile.
     gate: RwLock<()>,
@@ -199,6 +205,7 @@ impl LsmTable {
             db,
             spaces,
             memtable_bytes: TableName::ALL.map(|table| options.memtable_bytes(table)),
+            free_bytes_min: options.free_bytes_min,
             scratch,
             gate: RwLock::new(()),
             writer: Mutex::new(()),
@@ -297,6 +304,21 @@ type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
 /// Rows that a walk reads at a time, so that no snapshot lives long.
 const WALK_ROWS: usize = 1_024;
 
+impl LsmTable {
+    /// `NoSpace` while too little is free.
+    fn check_space(&self) -> Result<(), StoreError> {
+        let free = rustix::fs::statvfs(&self.dir)
+            .map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize))
+            .map_err(|error| StoreError::io("table: free space", &error.into()))?;
+        if free < self.free_bytes_min {
+            let what =
+                format!("table: {free} bytes free, {} are kept in reserve", self.free_bytes_min);
+            return Err(StoreError::NoSpace { what });
+        }
+        Ok(())
+    }
+}
+
 impl Table for LsmTable {
     fn get(
         &self,
@@ -381,6 +403,7 @@ impl Table for LsmTable {
 
     fn commit(&self, commits: &[Commit]) -> Result<(), StoreError> {
         commits.iter().for_each(check_commit);
+        self.check_space()?;
         self.write(|batch| {
             for commit in commits {
                 let space = self.space(commit.table);

@@ -333,3 +333,22 @@ fn a_commit_over_the_bounds_is_the_callers_mistake() {
     assert!(huge.is_err());
     table.commit(&[put(&[b'k'; 512], &[0; 512], b"v")]).unwrap();
 }
+
+#[test]
+fn a_commit_is_refused_while_little_space_is_free_and_taken_when_there_is_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let commit = Commit {
+        table: TableName::Meta,
+        partition_key: "k".into(),
+        ops: vec![Op::Put { sort_key: "s".into(), value: "v".into() }],
+    };
+    let greedy = LsmOptions { free_bytes_min: u64::MAX, ..small() };
+    let table = LsmTable::open(dir.path(), &greedy).unwrap();
+    let refused = table.commit(std::slice::from_ref(&commit));
+    assert!(matches!(refused, Err(StoreError::NoSpace { .. })), "{refused:?}");
+    assert_eq!(table.get(TableName::Meta, b"k", b"s").unwrap(), None);
+    drop(table);
+    let table = LsmTable::open(dir.path(), &small()).unwrap();
+    table.commit(&[commit]).unwrap();
+    assert_eq!(table.get(TableName::Meta, b"k", b"s").unwrap().as_deref(), Some(&b"v"[..]));
+}
