@@ -29,7 +29,7 @@ mod rates;
 mod serve;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ use tideline_queue::Queue;
 use tideline_store::{Clock, Table};
 use tideline_types::UserId;
 use tideline_wire::Code;
+use tokio::sync::watch;
 
 pub use auth::{AuthError, BadKey, NewToken, TokenError, TokenInfo, Tokens};
 pub use export::{BadExport, read_export, write_export};
@@ -99,8 +100,8 @@ struct Inner {
     openapi: bytes::Bytes,
     /// Set once, before the first call.
     backup: OnceLock<Backup>,
-    /// Set once, when stopping begins.
-    stopping: AtomicBool,
+    /// Set once, when stopping begins; what waits for long looks at it.
+    stopping: watch::Sender<bool>,
 }
 
 impl Gateway {
@@ -120,7 +121,7 @@ impl Gateway {
             meters: Meters::default(),
             openapi: openapi::document().into(),
             backup: OnceLock::new(),
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -140,6 +141,13 @@ impl Gateway {
     /// The HTTP face.
     pub fn http(&self) -> axum::Router {
         http::router(self.clone())
+    }
+
+    /// Ends when the server begins to stop.
+    async fn stopping(&self) {
+        let mut stopping = self.inner.stopping.subscribe();
+        // Errs when the gateway is gone, which is an end as well.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
     }
 
     /// How long a list waits for the catalogue.

@@ -20,6 +20,9 @@ const BOUNDS_US: [u64; 17] = [
 /// The counters of all methods.
 pub(crate) struct Meters {
     methods: Vec<Meter>,
+    /// What names of requests begin from, and how many were given.
+    seed: u64,
+    named: AtomicU64,
     /// Calls under way.
     pub under_way: AtomicU64,
     /// Marks that came in, over all faces.
@@ -39,6 +42,8 @@ impl Default for Meters {
     fn default() -> Self {
         Self {
             methods: Op::ALL.iter().map(|_| Meter::default()).collect(),
+            seed: seed(),
+            named: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             marks: AtomicU64::new(0),
             marks_rejected: AtomicU64::new(0),
@@ -58,6 +63,15 @@ impl Meters {
             let at = Code::ALL.iter().position(|c| *c == code).unwrap_or(Code::ALL.len() - 1);
             meter.errors[at].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A name for a request: no two of this process are the same, and those of
+    /// two processes hardly ever.
+    pub(crate) fn name_request(&self) -> u64 {
+        let count = self.named.fetch_add(1, Ordering::Relaxed);
+        // An odd factor and shifts of half the width map one to one.
+        let mixed = (self.seed ^ count).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 32)
     }
 
     /// Counts the marks of one write.
@@ -108,6 +122,13 @@ impl Meters {
             }
         }
     }
+}
+
+fn seed() -> u64 {
+    let mut random = [0; 8];
+    // Without randomness names still differ within this process.
+    let _ = getrandom::fill(&mut random);
+    u64::from_ne_bytes(random)
 }
 
 /// One number that goes up and down.

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -26,6 +25,8 @@ use crate::{Gateway, grpc};
 /// HTTP/2.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+/// A batch of marks comes in few frames, each of which costs.
+const FRAME_BYTES_MAX: u32 = 256 << 10;
 
 /// Why the faces cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +88,7 @@ impl Bound {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let Self { gateway, http, grpc, .. } = self;
         let routes = grpc::routes(gateway.clone()).await.prepare().into_axum_router();
-        let (stopping, stopped) = watch::channel(false);
+        let stopped = gateway.inner.stopping.subscribe();
         let options = gateway.inner.options.server.clone();
         let faces = async {
             tokio::join!(
@@ -100,8 +101,7 @@ impl Bound {
             ended = &mut faces => return ended.0 && ended.1,
             () = stop => {}
         }
-        gateway.inner.stopping.store(true, Ordering::Relaxed);
-        stopping.send_replace(true);
+        gateway.inner.stopping.send_replace(true);
         let (http, grpc) = faces.await;
         http && grpc
     }
@@ -174,6 +174,7 @@ fn server(options: &ServerOptions) -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES_MAX)
         .max_concurrent_streams(1024)
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .keep_alive_timeout(Duration::from_secs(20));

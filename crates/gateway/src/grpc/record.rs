@@ -40,7 +40,12 @@ pub(super) fn stream(
     caller: Arc<Caller>,
     messages: Streaming<RawRecord>,
 ) -> Pin<Box<dyn Stream<Item = Result<v1::RecordResponse, Status>> + Send>> {
-    let answers = messages.map(move |message| {
+    let stopping = {
+        let gateway = gateway.clone();
+        async move { gateway.stopping().await }
+    };
+    // What was taken before the stop is answered, then the stream ends.
+    let answers = messages.take_until(stopping).map(move |message| {
         let (gateway, caller) = (gateway.clone(), caller.clone());
         async move {
             let message = message?;

@@ -30,7 +30,7 @@ pub(super) fn around(router: Router, gateway: Gateway) -> Router {
 }
 
 async fn face(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let id = request_id(request.headers());
+    let id = request_id(&gateway, request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
     let preflight = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -88,15 +88,12 @@ fn is_loopback(origin: &str) -> bool {
         && port_is_one
 }
 
-fn request_id(headers: &HeaderMap) -> HeaderValue {
+fn request_id(gateway: &Gateway, headers: &HeaderMap) -> HeaderValue {
     let given = headers.get(REQUEST_ID);
     if let Some(given) = given.filter(|id| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())) {
         return given.clone();
     }
-    let mut random = [0; 8];
-    // Without randomness requests go on; they all have one name then.
-    let _ = getrandom::fill(&mut random);
-    let text = format!("{:016x}", u64::from_ne_bytes(random));
+    let text = format!("{:016x}", gateway.inner.meters.name_request());
     HeaderValue::try_from(text).expect("hexadecimal digits are a header's value")
 }
 

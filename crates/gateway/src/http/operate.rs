@@ -1,6 +1,5 @@
 //! For those who run the server: is it alive, is it ready, what does it do.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -40,7 +39,7 @@ pub(super) async fn openapi(State(gateway): State<Gateway>) -> Response {
 impl Gateway {
     /// Whether writes are taken.
     pub(crate) fn ready(&self) -> Result<(), Problem> {
-        if self.inner.stopping.load(Ordering::Relaxed) {
+        if *self.inner.stopping.borrow() {
             return Err(Problem::overloaded("the server is stopping", Duration::from_secs(5)));
         }
         self.inner.queue.health().map_err(|error| {

@@ -157,7 +157,12 @@ pub(super) async fn fetch(gateway: Gateway, call: Call) -> Result<Response, Prob
     let from = read_from(query.one("from")?.unwrap_or("earliest"))?;
     let limits = ReadLimits { records_max: limit as usize, bytes_max: FETCH_BYTES_MAX };
     let partition = PartitionId(partition);
-    let fetched = gateway.inner.queue.fetch(&name, partition, from, limits, wait).await?;
+    let fetched = tokio::select! {
+        fetched = gateway.inner.queue.fetch(&name, partition, from, limits, wait) => fetched?,
+        () = gateway.stopping() => {
+            return Err(Problem::overloaded("the server is stopping", Duration::from_secs(5)));
+        }
+    };
     let shape = Shape::of(&name);
     let mut out = Vec::with_capacity(128 + fetched.records.len() * 192);
     for record in &fetched.records {

@@ -154,3 +154,14 @@ async fn browsers_of_welcome_pages_may_call() {
     assert_eq!(reply.header("access-control-allow-origin"), "");
     assert!(reply.header("vary").contains("origin"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_never_ends_is_given_up_at_the_deadline() {
+    let mut options = Options::default();
+    options.server.deadline_ms = 1;
+    let site = open(options).unwrap();
+    let never = tokio_stream::pending::<Result<bytes::Bytes, std::io::Error>>();
+    let request = http::Request::post("/v1/users/u/history");
+    let reply = site.send(request.body(axum::body::Body::from_stream(never)).unwrap()).await;
+    assert!(reply.problem(504).starts_with("deadline_exceeded: "));
+}

@@ -209,6 +209,14 @@ async fn health_and_reflection_are_there() {
     server.end().await;
 }
 
+/// Waits until one call is under way.
+async fn until_under_way(server: &Server) {
+    let one = "tideline_calls_under_way 1";
+    while !String::from_utf8(server.site.get("/metrics").await.bytes).unwrap().contains(one) {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_lets_calls_end_and_takes_no_new_connection() {
     let server = serve(Options::default()).await;
@@ -221,11 +229,38 @@ async fn stopping_lets_calls_end_and_takes_no_new_connection() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     // The request is half sent when the server is asked to stop.
+    until_under_way(&server).await;
     let _ = server.stop.send(());
+    while server.site.get("/readyz").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(server.served.await.unwrap());
     assert!(tokio::net::TcpStream::connect(http).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_ends_streams_and_long_polls_once_their_marks_are_answered() {
+    let server = serve(Options::default()).await;
+    server.site.call("PUT", "/v1/topics/t", r#"{"partitions":1}"#).await.expect(201);
+    let mut client = server.client().await;
+    let (send, requests) = tokio::sync::mpsc::channel(4);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
+    send.send(batch(vec![mark("u", "1")])).await.unwrap();
+    let mut answers = client.record_stream(requests).await.unwrap().into_inner();
+    assert_eq!(answers.message().await.unwrap().unwrap().accepted, 1);
+
+    let mut poll = tokio::net::TcpStream::connect(server.http).await.unwrap();
+    let path = "/v1/topics/t/records?wait_ms=60000";
+    poll.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+    until_under_way(&server).await;
+    server.end().await;
+    let mut answer = String::new();
+    poll.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("stopping"), "{answer}");
+    assert!(answers.message().await.unwrap().is_none());
+    drop(send);
 }
