@@ -297,7 +297,7 @@ const FIRST: u8 = 1;
 const FLOOR: u8 = 2;
 
 impl<'a> Put<'a> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         head(PUT, self.taken_ms, out);
         let first = if self.first_of.is_some() { FIRST } else { 0 };
         let floor = if self.floor.is_some() { FLOOR } else { 0 };

@@ -110,7 +110,13 @@ impl<'a> Retries<'a> {
 
     /// Which of them have a time that the server made: bit n for the nth.
     pub(crate) fn made(&self) -> u8 {
-        self.iter().enumerate().fold(0, |made, (at, retry)| made | u8::from(retry.made) << at)
+        let bit = |at: u32| match self.source {
+            Source::Slice(retries) => retries[at as usize].made,
+            Source::Coded { made, .. } => made >> at & 1 == 1,
+        };
+        let kept = (0..8).filter(|at| self.kept >> at & 1 == 1).map(bit);
+        let all = kept.chain(self.newest.map(|retry| retry.made));
+        all.enumerate().fold(0, |made, (at, is)| made | u8::from(is) << at)
     }
 
     /// Appends fingerprints and times; count and `made` are for the caller.

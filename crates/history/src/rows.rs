@@ -10,10 +10,13 @@
 //! everything; no bytes make it panic.
 
 mod bits;
+mod counts;
 mod day;
 #[cfg(test)]
 mod tests;
 mod tidy;
+
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tideline_store::Op;
@@ -27,6 +30,7 @@ use crate::kinds::{KindId, Kinds};
 use crate::outcome::{BlockRef, OutcomeRef, Restore};
 use crate::retry::Retries;
 use crate::timeline::{Timeline, Touched};
+pub use counts::DayCounts;
 pub(crate) use tidy::is_untidy;
 
 const VERSION: u8 = 1;
@@ -155,11 +159,12 @@ pub fn plan(
             Op::Put { sort_key, value: day::write(day, &rows).into() }
         });
     }
-    let retries = write_retries(timeline, kinds, now);
-    let sort_key = Bytes::from_static(&[RETRIES]);
-    match retries {
-        Some((value, _)) => ops.push(Op::Put { sort_key, value: value.into() }),
-        None => ops.push(Op::Delete { sort_key }),
+    if touched.retries() {
+        let sort_key = Bytes::from_static(&[RETRIES]);
+        ops.push(match write_retries(timeline, kinds, now) {
+            Some(value) => Op::Put { sort_key, value: value.into() },
+            None => Op::Delete { sort_key },
+        });
     }
     ops.push(Op::Put {
         sort_key: Bytes::from_static(&[FACTS]),
@@ -168,22 +173,24 @@ pub fn plan(
     ops
 }
 
-fn write_retries(timeline: &Timeline, kinds: &Kinds, now: Millis) -> Option<(Vec<u8>, Millis)> {
-    let mut newest = None;
+fn write_retries(timeline: &Timeline, kinds: &Kinds, now: Millis) -> Option<Vec<u8>> {
+    let mut any = false;
     let mut value = vec![VERSION];
     put_varint(&mut value, now.0.max(0) as u64);
     for (kind, row) in timeline.all_kept() {
         let mut retries = row.retries;
         retries.retain(|retry| retry.taken_ms > now.plus(-tideline_types::limits::RETRY_WINDOW_MS));
-        let Some(last) = retries.iter().last() else { continue };
-        newest = newest.max(Some(last.taken_ms));
+        if retries.is_empty() {
+            continue;
+        }
+        any = true;
         put_text(&mut value, kinds.name(kind));
         row.id.write(&mut value);
         value.push(retries.len() as u8);
         value.push(retries.made());
         retries.write(now.0, &mut value);
     }
-    newest.map(|newest| (value, newest))
+    any.then_some(value)
 }
 
 fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds, now: Millis) -> Vec<u8> {
@@ -192,6 +199,9 @@ fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds, now: Millis
     let mut value = vec![VERSION];
     put_varint(&mut value, u64::from(applied.epoch.0));
     put_varint(&mut value, applied.seq.0);
+    let counts = counts::write(&counts::of(timeline), kinds);
+    put_varint(&mut value, counts.len() as u64);
+    value.extend_from_slice(&counts);
     let facts = timeline.facts();
     let ids: Vec<Option<IdBuf>> =
         facts.blocks().map(|block| block.id.as_deref().map(IdBuf::pack)).collect();
@@ -230,24 +240,121 @@ fn write_facts(timeline: &Timeline, applied: Applied, kinds: &Kinds, now: Millis
     value
 }
 
-/// Reads a user from all rows of its partition key, in order.
+/// Reads a user from all rows of its partition key, in order. A day row may be
+/// missing (it goes when its retention is over); one that does not hold as
+/// many marks as the facts say is an error.
 pub fn load(rows: &[(Bytes, Bytes)], kinds: &Kinds) -> Result<(Timeline, Applied), BadRow> {
-    let mut timeline = Timeline::new();
-    let mut applied = Applied::default();
-    let mut retries: Option<&[u8]> = None;
-    for (sort_key, value) in rows {
-        let mut key = Reader::new(sort_key);
-        match key.u8()? {
-            FACTS => applied = read_facts(&mut timeline, &mut body(value)?, kinds)?,
-            RETRIES => retries = Some(value),
-            DAY => read_day(&mut timeline, &mut key, value, kinds)?,
-            _ => return Err(BadBytes("unknown sort key").into()),
+    let found = Found::read(rows, kinds)?;
+    if let Some(counted) = &found.counted
+        && found.days.iter().any(|(day, count)| counted.get(day) != Some(count))
+    {
+        return Err(BadBytes("a day does not hold as many marks as were counted").into());
+    }
+    Ok((found.timeline, found.applied))
+}
+
+/// The day rows that the facts count and that are not among `rows`, though no
+/// retention explains it. For checks of a whole folder.
+pub fn missing_days(
+    rows: &[(Bytes, Bytes)],
+    kinds: &Kinds,
+    now: Millis,
+) -> Result<Vec<(KindId, i32)>, BadRow> {
+    let found = Found::read(rows, kinds)?;
+    let stands = |&(kind, day): &(KindId, i32)| {
+        let end = (i64::from(day) + 1).saturating_mul(tideline_types::DAY_MS);
+        let retention = kinds.get(kind).retention_ms();
+        retention.is_none_or(|retention| end.saturating_add(retention) >= now.0)
+    };
+    let counted = found.counted.unwrap_or_default();
+    Ok(counted.into_keys().filter(|day| !found.days.contains_key(day)).filter(stands).collect())
+}
+
+/// Everything that a user's rows say.
+#[derive(Default)]
+struct Found {
+    timeline: Timeline,
+    applied: Applied,
+    /// What the facts say of the days; `None` without a facts row.
+    counted: Option<DayCounts>,
+    /// What the days are.
+    days: DayCounts,
+}
+
+impl Found {
+    fn read(rows: &[(Bytes, Bytes)], kinds: &Kinds) -> Result<Self, BadRow> {
+        let mut found = Self { days: BTreeMap::new(), ..Self::default() };
+        let mut retries: Option<&[u8]> = None;
+        for (sort_key, value) in rows {
+            let mut key = Reader::new(sort_key);
+            match key.u8()? {
+                FACTS => found.facts(&mut body(value)?, kinds)?,
+                RETRIES => retries = Some(value),
+                DAY => found.day(&mut key, value, kinds)?,
+                _ => return Err(BadBytes("unknown sort key").into()),
+            }
         }
+        if let Some(value) = retries {
+            read_retries(&mut found.timeline, &mut body(value)?, kinds)?;
+        }
+        Ok(found)
     }
-    if let Some(value) = retries {
-        read_retries(&mut timeline, &mut body(value)?, kinds)?;
+
+    fn facts(&mut self, value: &mut Reader<'_>, kinds: &Kinds) -> Result<(), BadRow> {
+        self.applied = Applied { epoch: Epoch(value.varint32()?), seq: Seq(value.varint()?) };
+        let counts = usize::try_from(value.varint()?).map_err(|_| BadBytes("cut short"))?;
+        self.counted = Some(counts::read(value.bytes(counts)?, kinds)?);
+        let outcome = OutcomeRef::decode(value.left()).map_err(|bad| bad.0)?;
+        let OutcomeRef::Restore(restore) = outcome else {
+            return Err(BadBytes("facts are not facts").into());
+        };
+        let mut facts = Facts::default();
+        for block in &restore.deletes {
+            facts.restore_block(Block {
+                kind: block.kind.map(|name| known(name, kinds)).transpose()?,
+                id: block.id.map(PackedId::text),
+                after_ms: block.after_ms,
+                before_ms: block.before_ms,
+                until_ms: block.until_ms,
+            });
+        }
+        for &(from_ms, to_ms) in &restore.pauses {
+            facts.add_pause(Pause { from_ms, to_ms });
+        }
+        if let Some(since) = restore.off_since {
+            facts.off_from(since);
+        }
+        for &(name, event_ms, id) in &restore.floors {
+            facts.raise_floor(Floor { kind: known(name, kinds)?, event_ms, id: id.text() });
+        }
+        let mut rewards = Rewards::default();
+        for &(name, day) in &restore.rewards {
+            rewards.add(known(name, kinds)?, day);
+        }
+        self.timeline.load_facts(facts, rewards);
+        Ok(())
     }
-    Ok((timeline, applied))
+
+    fn day(&mut self, key: &mut Reader<'_>, value: &[u8], kinds: &Kinds) -> Result<(), BadRow> {
+        let left = key.left();
+        let end = memchr::memchr(0, left).ok_or(BadBytes("a day's key is cut short"))?;
+        if end == 0 || end > KIND_BYTES_MAX || left.len() != end + 5 {
+            return Err(BadBytes("a day's key has the wrong length").into());
+        }
+        let name =
+            std::str::from_utf8(&left[..end]).map_err(|_| BadBytes("a kind is not UTF-8"))?;
+        let kind = known(name, kinds)?;
+        let raw: [u8; 4] = left[end + 1..].try_into().expect("the length was checked");
+        let day = (u32::from_be_bytes(raw) ^ 1 << 31) as i32;
+        let marks = day::read(day, value)?;
+        self.days.insert((kind, day), marks.len() as u64);
+        for mark in marks {
+            if self.timeline.load_row(kind, &mark.borrow()) {
+                return Err(BadBytes("an object has two rows").into());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What follows the version of a facts or retries row.
@@ -261,66 +368,6 @@ fn body(value: &[u8]) -> Result<Reader<'_>, BadBytes> {
 
 fn known(name: &str, kinds: &Kinds) -> Result<KindId, BadRow> {
     kinds.find(name).ok_or_else(|| BadRow::Kind(name.into()))
-}
-
-fn read_facts(
-    timeline: &mut Timeline,
-    value: &mut Reader<'_>,
-    kinds: &Kinds,
-) -> Result<Applied, BadRow> {
-    let applied = Applied { epoch: Epoch(value.varint32()?), seq: Seq(value.varint()?) };
-    let outcome = OutcomeRef::decode(value.left()).map_err(|bad| bad.0)?;
-    let OutcomeRef::Restore(restore) = outcome else {
-        return Err(BadBytes("facts are not facts").into());
-    };
-    let mut facts = Facts::default();
-    for block in &restore.deletes {
-        facts.restore_block(Block {
-            kind: block.kind.map(|name| known(name, kinds)).transpose()?,
-            id: block.id.map(PackedId::text),
-            after_ms: block.after_ms,
-            before_ms: block.before_ms,
-            until_ms: block.until_ms,
-        });
-    }
-    for &(from_ms, to_ms) in &restore.pauses {
-        facts.add_pause(Pause { from_ms, to_ms });
-    }
-    if let Some(since) = restore.off_since {
-        facts.off_from(since);
-    }
-    for &(name, event_ms, id) in &restore.floors {
-        facts.raise_floor(Floor { kind: known(name, kinds)?, event_ms, id: id.text() });
-    }
-    let mut rewards = Rewards::default();
-    for &(name, day) in &restore.rewards {
-        rewards.add(known(name, kinds)?, day);
-    }
-    timeline.load_facts(facts, rewards);
-    Ok(applied)
-}
-
-fn read_day(
-    timeline: &mut Timeline,
-    key: &mut Reader<'_>,
-    value: &[u8],
-    kinds: &Kinds,
-) -> Result<(), BadRow> {
-    let left = key.left();
-    let end = memchr::memchr(0, left).ok_or(BadBytes("a day's key is cut short"))?;
-    if end == 0 || end > KIND_BYTES_MAX || left.len() != end + 5 {
-        return Err(BadBytes("a day's key has the wrong length").into());
-    }
-    let name = std::str::from_utf8(&left[..end]).map_err(|_| BadBytes("a kind is not UTF-8"))?;
-    let kind = known(name, kinds)?;
-    let raw: [u8; 4] = left[end + 1..].try_into().expect("the length was checked");
-    let day = (u32::from_be_bytes(raw) ^ 1 << 31) as i32;
-    for mark in day::read(day, value)? {
-        if timeline.load_row(kind, &mark.borrow()) {
-            return Err(BadBytes("an object has two rows").into());
-        }
-    }
-    Ok(())
 }
 
 fn read_retries(

@@ -72,6 +72,13 @@ impl Touched {
         }
     }
 
+    /// A row goes. Its retries may stand at rest even where they were
+    /// forgotten here.
+    fn gone(&mut self, kind: KindId, row: &RowRef<'_>) {
+        self.day(kind, row.event_ms.utc_day());
+        self.retries = true;
+    }
+
     fn row(&mut self, kind: KindId, row: &RowRef<'_>) {
         self.day(kind, row.event_ms.utc_day());
         self.retries |= !row.retries.is_empty();
@@ -175,7 +182,8 @@ impl Timeline {
                 apply_cut(facts, &cut);
             }
             OutcomeRef::Erase(erase) => {
-                self.all_kept().for_each(|(kind, row)| touched.row(kind, &row));
+                self.all_kept().for_each(|(kind, row)| touched.gone(kind, &row));
+                touched.retries = true;
                 self.store = Store::default();
                 self.facts = None;
                 self.facts_mut().add_block(Block::all(erase.taken_ms));
@@ -208,7 +216,7 @@ impl Timeline {
                     && (head.event_ms < event_ms
                         || (head.event_ms == event_ms && store.id(head.place).cmp_text(id).is_le()))
             };
-            self.store.remove_where(event_ms, falls, |own, row| touched.row(own, row));
+            self.store.remove_where(event_ms, falls, |own, row| touched.gone(own, row));
             if !broken!(FloorForgotten) {
                 self.facts_mut().raise_floor(Floor { kind, event_ms, id: id.text() });
             }
@@ -236,7 +244,7 @@ impl Timeline {
         let facts = self.facts.get_or_insert_default();
         apply_cut(facts, &cut);
         for (kind, id) in keys {
-            self.store.remove(kind, id, |old| touched.row(kind, old));
+            self.store.remove(kind, id, |old| touched.gone(kind, old));
             facts.add_block(Block::of(kind, &id.text(), delete.taken_ms));
         }
         Ok(())
@@ -263,7 +271,7 @@ impl Timeline {
                 && clear.before_ms.is_none_or(|before| head.event_ms < before)
                 && clear.id.is_none_or(|id| id == store.id(head.place))
         };
-        self.store.remove_where(Millis(i64::MAX), goes, |own, row| touched.row(own, row));
+        self.store.remove_where(Millis(i64::MAX), goes, |own, row| touched.gone(own, row));
         let facts = self.facts_mut();
         apply_cut(facts, &cut);
         facts.add_block(block);
@@ -343,7 +351,7 @@ impl Timeline {
         let before = self.store.len();
         let goes = |_: &Store, head: &Head| rules.is_expired(head.kind, head.event_ms, now);
         self.store.remove_where(Millis(i64::MAX), goes, |kind, row| {
-            touched.row(kind, row);
+            touched.gone(kind, row);
             touched.any = true;
         });
         before - self.store.len()

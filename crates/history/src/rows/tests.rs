@@ -157,7 +157,48 @@ fn the_rows_of_a_user_never_change() {
 
 /// Facts, retries, the day.
 const GOLDEN: [&str; 3] = [
-    "00 0102ac0201060201086b696e642d3030310100100000000100e6c40200",
+    "00 0102ac020e476b696e642d30303180002899a001060201086b696e642d3030310100100000000100e6c40200",
     "01 0180d0c4cfa234086b696e642d3030310a0f8fad5bd9cb469fa16570867728950e0100070000000000000000",
     "026b696e642d3030310080005133 1530d3ffa1f1f5ab7b396d3f0b2b8433b944a871167f82623834d5fb5000000202d6ff7c334022cf83c0f18880",
 ];
+
+#[test]
+fn a_day_that_was_lost_or_changed_is_found() {
+    let mut kinds = crate::samples::kinds();
+    let now = Millis(1_796_000_000_000);
+    let row = |id: &str, at: i64| Row {
+        kind: KindId(1),
+        id: id.into(),
+        part: None,
+        position_ms: None,
+        duration_ms: None,
+        event_ms: Millis(at),
+        device: None,
+        group: None,
+        finished: false,
+        plays: 0,
+        facts: crate::query::RowFacts::default(),
+    };
+    let rows = [row("a", now.0), row("b", now.0 - 1), row("c", now.0 - 5 * DAY_MS)];
+    let (mut user, mut touched) = (Timeline::new(), Touched::default());
+    apply_rows(&mut user, &mut touched, &rows, &kinds, now);
+    let rest = at_rest(plan(&user, &touched, Applied::default(), &kinds, now));
+    assert_eq!(missing_days(&rest, &kinds, now), Ok(vec![]));
+    let old_day = now.plus(-5 * DAY_MS).utc_day();
+    let lost: Vec<(Bytes, Bytes)> =
+        rest.iter().filter(|(key, _)| *key != day_key("kind-001", old_day)).cloned().collect();
+    assert_eq!(lost.len() + 1, rest.len());
+    assert_eq!(missing_days(&lost, &kinds, now), Ok(vec![(KindId(1), old_day)]));
+    assert_eq!(load(&lost, &kinds).unwrap().0.len(), 2);
+    // Retention explains it, once the whole day is over.
+    let kept: Vec<_> = kinds.iter().map(|(_, kind)| kind.clone()).collect();
+    kinds = Kinds::new(
+        kept.into_iter().map(|kind| crate::kinds::Kind { retention_days: 5, ..kind }).collect(),
+    );
+    assert_eq!(missing_days(&lost, &kinds, now), Ok(vec![(KindId(1), old_day)]));
+    assert_eq!(missing_days(&lost, &kinds, now.plus(DAY_MS)), Ok(vec![]));
+    let mut changed = rest.clone();
+    let newest = changed.last_mut().unwrap();
+    newest.1 = day::write(now.utc_day(), &user.day_rows(KindId(1), now.utc_day())[..1]).into();
+    assert!(load(&changed, &kinds).is_err());
+}

@@ -11,7 +11,7 @@ use tideline_types::limits::{AHEAD_MS_MAX, RETRY_WINDOW_MS};
 use super::{Rules, at_end};
 use crate::id::{IdBuf, PackedId};
 use crate::mark::{Mark, Path, Verdict};
-use crate::outcome::{OutcomeRef, Put};
+use crate::outcome::Put;
 use crate::query::Retry;
 use crate::retry::{Retries, fingerprint};
 use crate::row::RowRef;
@@ -76,7 +76,7 @@ impl Rules {
             .filter(|&day| user.rewards().is_first(mark.kind, day) || broken!(FirstTwice));
         let floor = floor.as_ref().map(|(event_ms, id)| (*event_ms, id.borrow()));
         let kind = self.kinds.name(mark.kind);
-        OutcomeRef::Put(Put { taken_ms: now, kind, row: next, first_of, floor }).encode(out);
+        Put { taken_ms: now, kind, row: next, first_of, floor }.encode(out);
         Verdict::Accepted { first_today: first_of.is_some() }
     }
 

@@ -12,7 +12,7 @@
 
 use tideline_types::Millis;
 
-use super::record::{self, Bases, HeadBits, SPAN_MS};
+use super::record::{self, Bases, HeadBits, SPAN_MS, Scratch};
 use crate::id::PackedId;
 use crate::kinds::KindId;
 use crate::row::RowRef;
@@ -198,7 +198,8 @@ impl Block {
     }
 
     fn add(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
-        let record = record::write(kind, row, self.bases);
+        let mut record = Scratch::new();
+        record::write(kind, row, self.bases, &mut record);
         let slot = Slot { index: self.rows, at: self.used, len: 0 };
         self.make_room(whole_len(record.as_slice()) + ENTRY);
         // The lengths move down by one, to let a tag in behind them.
@@ -228,7 +229,8 @@ impl Block {
 
     /// Puts another row in the place of one.
     pub(super) fn replace(&mut self, slot: Slot, kind: KindId, row: &RowRef<'_>, tag: u8) {
-        let record = record::write(kind, row, self.bases);
+        let mut record = Scratch::new();
+        record::write(kind, row, self.bases, &mut record);
         self.make_room(whole_len(record.as_slice()).saturating_sub(usize::from(slot.len)));
         self.splice(slot, record.as_slice(), tag);
         self.widen(row.event_ms);

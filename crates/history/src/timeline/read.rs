@@ -284,6 +284,11 @@ impl Timeline {
         heads.iter().map(|head| self.store.get(head.place)).collect()
     }
 
+    /// Kind and time of all rows kept, in no order.
+    pub(crate) fn kept_times(&self) -> impl Iterator<Item = (KindId, Millis)> {
+        self.store.heads().map(|head| (head.kind, head.event_ms))
+    }
+
     /// All rows kept, in no order.
     pub(crate) fn all_kept(&self) -> impl Iterator<Item = (KindId, RowRef<'_>)> {
         self.store.heads().map(|head| (head.kind, self.store.get(head.place)))

@@ -72,6 +72,10 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
+    pub(super) fn new() -> Self {
+        Self { bytes: [0; RECORD_BYTES_MAX], len: 0 }
+    }
+
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -89,9 +93,9 @@ impl Out for Scratch {
     }
 }
 
-/// The record of a row whose time fits in the block.
-pub(super) fn write(kind: KindId, row: &RowRef<'_>, bases: Bases) -> Scratch {
-    let mut out = Scratch { bytes: [0; RECORD_BYTES_MAX], len: HEAD_BYTES };
+/// Writes the record of a row whose time fits in the block.
+pub(super) fn write(kind: KindId, row: &RowRef<'_>, bases: Bases, out: &mut Scratch) {
+    out.len = HEAD_BYTES;
     let mut head = (row.event_ms.0 - bases.event) as u64;
     debug_assert!(head >> TIME_BITS == 0);
     head |= u64::from(kind.0.min(FAR_KIND)) << KIND_AT;
@@ -99,7 +103,7 @@ pub(super) fn write(kind: KindId, row: &RowRef<'_>, bases: Bases) -> Scratch {
         out.put(kind.0);
     }
     head |= u64::from(row.id.form()) << FORM_AT;
-    row.id.write_body(&mut out);
+    row.id.write_body(out);
     let mut flag = |is: bool, at: u32| head |= u64::from(is) << at;
     flag(row.part.is_some(), PART_AT);
     flag(row.device.is_some(), DEVICE_AT);
@@ -109,30 +113,29 @@ pub(super) fn write(kind: KindId, row: &RowRef<'_>, bases: Bases) -> Scratch {
     flag(row.began, BEGAN_AT);
     flag(row.part_since != Millis(0), SINCE_AT);
     if let Some(position) = row.position_ms {
-        head |= put_length(position, 1, &mut out) << POSITION_AT;
+        head |= put_length(position, 1, out) << POSITION_AT;
     }
     if let Some(duration) = row.duration_ms {
         head |= match duration % 1000 {
             0 => {
-                put_varint(&mut out, duration / 1000);
+                put_varint(out, duration / 1000);
                 1
             }
-            _ => put_length(duration, 2, &mut out),
+            _ => put_length(duration, 2, out),
         } << DURATION_AT;
     }
     head |= u64::from(row.plays.min(3)) << PLAYS_AT;
     if row.plays >= 3 {
-        put_varint(&mut out, u64::from(row.plays));
+        put_varint(out, u64::from(row.plays));
     }
     for text in [row.part, row.device, row.group].into_iter().flatten() {
-        put_text(&mut out, text);
+        put_text(out, text);
     }
     if row.part_since != Millis(0) {
-        put_signed(&mut out, row.event_ms.0.wrapping_sub(row.part_since.0));
+        put_signed(out, row.event_ms.0.wrapping_sub(row.part_since.0));
     }
-    head |= write_retries(&row.retries, bases, &mut out) << RETRIES_AT;
+    head |= write_retries(&row.retries, bases, out) << RETRIES_AT;
     out.bytes[..HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
-    out
 }
 
 /// Three bytes (`short`) or a varint (`short + 1`).

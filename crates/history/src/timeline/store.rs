@@ -105,11 +105,13 @@ impl Store {
 
     fn place(&self, kind: KindId, id: PackedId<'_>) -> Option<Place> {
         let tag = id.tag(kind.0);
-        let newest = self.older().len() as u32;
-        self.blocks()
-            .rev()
-            .zip((0..=newest).rev())
-            .find_map(|(block, at)| block.find(kind, id, tag).map(|slot| Place { block: at, slot }))
+        let older = self.older();
+        if let Some(slot) = self.last.find(kind, id, tag) {
+            return Some(Place { block: older.len() as u32, slot });
+        }
+        older.iter().enumerate().rev().find_map(|(at, block)| {
+            block.find(kind, id, tag).map(|slot| Place { block: at as u32, slot })
+        })
     }
 
     pub(crate) fn find(&self, kind: KindId, id: PackedId<'_>) -> Option<RowRef<'_>> {
