@@ -345,9 +345,12 @@ impl Timeline {
         });
     }
 
-    /// Drops rows that retention hides, noting their days. No read and no
-    /// decision can tell: it frees space, and may happen at any time.
+    /// Drops rows that retention hides and retries that are over a day old,
+    /// noting what must be rewritten at rest. No read and no decision can
+    /// tell: it frees space, and may happen at any time.
     pub fn drop_expired(&mut self, rules: &Rules, now: Millis, touched: &mut Touched) -> usize {
+        self.drop_retries(now);
+        touched.retries = true;
         let before = self.store.len();
         let goes = |_: &Store, head: &Head| rules.is_expired(head.kind, head.event_ms, now);
         self.store.remove_where(Millis(i64::MAX), goes, |kind, row| {
