@@ -33,8 +33,7 @@ pub(crate) fn next_of(
     if position.incarnation != incarnation {
         return Err(FetchError::Recreated { incarnation });
     }
-    // `At` a record that is yet to come claims nothing but what is before it.
-    let claimed = if !after && position.seq == bounds.synced.next() {
+    let claimed = if !after && is_next(position, bounds, epochs) {
         position.seq.prev()
     } else {
         position.seq
@@ -47,6 +46,16 @@ pub(crate) fn next_of(
         return Err(FetchError::Truncated { start: bounds.start });
     }
     Ok(next)
+}
+
+/// Whether what stands at `position` is what comes next for a reader of its
+/// epoch, who says so before having read it: yet to come, or written by a later
+/// owner. Such a place claims nothing but what is before it.
+fn is_next(position: Position, bounds: &Bounds, epochs: &[EpochStart]) -> bool {
+    let before = position.seq.prev();
+    let wrote_before = || epoch_of(before, epochs) == Some(position.epoch);
+    let later = || epoch_of(position.seq, epochs).is_some_and(|writer| writer > position.epoch);
+    before == Seq::ZERO || position.seq == bounds.synced.next() || wrote_before() && later()
 }
 
 /// Whether `epoch` wrote `seq` (`at_least`: that epoch or one before it).
@@ -105,6 +114,14 @@ mod tests {
         assert_eq!(next("7-3-20", true, 1), "21");
         assert_eq!(next("7-3-10", false, 1), "10");
         assert_eq!(next("7-4-21", false, 1), "21");
+    }
+
+    #[test]
+    fn what_comes_next_after_an_epoch_is_the_next_epochs_first_record() {
+        assert_eq!(next("7-1-10", false, 1), "10");
+        assert_eq!(next("7-0-1", false, 1), "1");
+        assert_eq!(next("7-1-11", false, 1), "diverged 1-9");
+        assert_eq!(next("7-3-5", false, 1), "diverged 1-5");
     }
 
     #[test]
