@@ -152,33 +152,46 @@ pub fn read_firsts(http: &mut Http) -> Result<BTreeMap<String, Vec<(String, Stri
     };
     let mut firsts: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for partition in 0..partitions {
-        let path = format!(
-            "/v1/topics/daily-first/records?partition={partition}&from=earliest&limit=1000&wait_ms=0"
-        );
-        let response = http.get(path.as_str())?;
-        if response.status != 200 {
-            return wrong(format!("GET {path}: {} {}", response.status, response.json()));
-        }
-        let lines = response.lines();
-        let Some((last, records)) = lines.split_last() else {
-            return wrong(format!("GET {path}: no line"));
-        };
-        if last["covered"].is_null() {
-            return wrong(format!("GET {path}: the last line is {last}"));
-        }
-        for record in records {
-            let value = match &record["value"] {
-                Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
-                value => value.clone(),
-            };
-            let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-            // An erased record keeps its place and says nothing.
-            if !text("user").is_empty() {
-                firsts.entry(text("user")).or_default().push((text("kind"), text("id")));
+        let mut from = "earliest".to_owned();
+        loop {
+            let (records, covered) = fetch(http, partition, &from)?;
+            for record in records {
+                let value = match &record["value"] {
+                    Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
+                    value => value.clone(),
+                };
+                let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+                // An erased record keeps its place and says nothing.
+                if !text("user").is_empty() {
+                    firsts.entry(text("user")).or_default().push((text("kind"), text("id")));
+                }
             }
+            if covered.0 == covered.1 {
+                break;
+            }
+            from = covered.1;
         }
     }
     Ok(firsts)
+}
+
+/// One answer of `daily-first`: records, and from where to where it covers.
+fn fetch(
+    http: &mut Http,
+    partition: u64,
+    from: &str,
+) -> Result<(Vec<Value>, (String, String)), Bad> {
+    let path = format!(
+        "/v1/topics/daily-first/records?partition={partition}&from={from}&limit=1000&wait_ms=0"
+    );
+    let response = http.get(path.as_str())?;
+    let mut lines = response.lines();
+    let last = lines.pop().unwrap_or_default();
+    let covered = |name: &str| last["covered"][name].as_str().map(str::to_owned);
+    match (response.status, covered("from"), covered("to")) {
+        (200, Some(from), Some(to)) => Ok((lines, (from, to))),
+        _ => wrong(format!("GET {path}: {} {last}", response.status)),
+    }
 }
 
 /// The counts of a write's or a delete's answer; `None` where it has none.

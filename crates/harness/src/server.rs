@@ -31,8 +31,12 @@ pub struct Server {
     said: Arc<Mutex<Vec<String>>>,
 }
 
+/// `None` once its end was asked for.
 #[derive(Debug)]
-enum Process {
+struct Process(Option<Running>);
+
+#[derive(Debug)]
+enum Running {
     Plain(Child),
     Recorded(Recorder),
 }
@@ -69,14 +73,14 @@ impl Setup {
     pub fn spawn(&self) -> Result<Starting, NotStarted> {
         let mut child = self.command().spawn().map_err(not_started)?;
         let pipes = (child.stdout.take(), child.stderr.take());
-        Ok(Starting::new(Process::Plain(child), pipes.0, pipes.1))
+        Ok(Starting::new(Process(Some(Running::Plain(child))), pipes.0, pipes.1))
     }
 
     /// Starts it, recording what it does to its folder.
     pub fn record(&self) -> Result<Server, NotStarted> {
         let (recorder, out, err) =
             Recorder::start(self.command(), &self.data).map_err(not_started)?;
-        Starting::new(Process::Recorded(recorder), out, err).ready()
+        Starting::new(Process(Some(Running::Recorded(recorder))), out, err).ready()
     }
 
     /// Runs `tideline check` on the folder, which no server may hold.
@@ -154,7 +158,7 @@ impl Starting {
     }
 
     /// Waits until it answers that it is ready.
-    pub fn ready(self) -> Result<Server, NotStarted> {
+    pub fn ready(mut self) -> Result<Server, NotStarted> {
         // The channel closes when the process ends and says no more.
         let Ok(http) = self.address.recv_timeout(PATIENCE) else {
             let said = said(&self.said);
@@ -177,7 +181,7 @@ impl Starting {
     }
 
     /// Kills it, ready or not.
-    pub fn kill(self) {
+    pub fn kill(mut self) {
         self.process.kill();
     }
 }
@@ -215,18 +219,25 @@ fn said(lines: &Mutex<Vec<String>>) -> String {
 }
 
 impl Process {
-    fn kill(self) -> Option<Ended> {
-        match self {
-            Self::Plain(mut child) => {
+    fn kill(&mut self) -> Option<Ended> {
+        match self.0.take()? {
+            Running::Plain(mut child) => {
                 let _ = child.kill();
                 let _ = child.wait();
                 None
             }
-            Self::Recorded(recorder) => {
+            Running::Recorded(recorder) => {
                 let _ = recorder.signal(libc::SIGKILL);
                 recorder.wait().ok()
             }
         }
+    }
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
@@ -248,38 +259,40 @@ impl Server {
 
     /// The recorder, where it is recorded.
     pub fn recorder(&self) -> Option<&Recorder> {
-        match &self.process {
-            Process::Recorded(recorder) => Some(recorder),
-            Process::Plain(_) => None,
+        match &self.process.0 {
+            Some(Running::Recorded(recorder)) => Some(recorder),
+            _ => None,
         }
     }
 
     /// SIGKILL.
-    pub fn kill(self) -> Option<Ended> {
+    pub fn kill(mut self) -> Option<Ended> {
         self.process.kill()
     }
 
     /// The id of the process, to be killed by another thread while this one
     /// still waits for answers.
     pub fn pid(&self) -> u32 {
-        match &self.process {
-            Process::Plain(child) => child.id(),
-            Process::Recorded(recorder) => recorder.pid(),
+        match &self.process.0 {
+            Some(Running::Plain(child)) => child.id(),
+            Some(Running::Recorded(recorder)) => recorder.pid(),
+            None => unreachable!("what asks for the end takes the server"),
         }
     }
 
     /// SIGTERM, then waits for the end.
-    pub fn stop(self) -> io::Result<(ExitStatus, Option<Ended>)> {
-        match self.process {
-            Process::Plain(mut child) => {
+    pub fn stop(mut self) -> io::Result<(ExitStatus, Option<Ended>)> {
+        match self.process.0.take() {
+            Some(Running::Plain(mut child)) => {
                 crate::trail::signal(child.id(), libc::SIGTERM)?;
                 Ok((child.wait()?, None))
             }
-            Process::Recorded(recorder) => {
+            Some(Running::Recorded(recorder)) => {
                 recorder.signal(libc::SIGTERM)?;
                 let ended = recorder.wait()?;
                 Ok((ended.status, Some(ended)))
             }
+            None => unreachable!("what asks for the end takes the server"),
         }
     }
 }

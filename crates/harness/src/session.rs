@@ -1,5 +1,6 @@
 //! One connection's part of a trial: it asks, notes, and later compares.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -90,10 +91,30 @@ impl Session {
         while !progress.stop.load(Ordering::Acquire) {
             let now_ms = self.now_ms();
             let op = self.load.next(now_ms);
-            if self.ask(&mut http, op.clone(), recorder)?.is_none() {
-                return lost(&format!("no answer to {op:?}"));
+            match self.ask(&mut http, op.clone(), recorder)? {
+                None => return lost(&format!("no answer to {op:?}")),
+                Some(response) if matches!(response.status, 429 | 503) => {
+                    // Looked up at once: what may have happened is soon too much.
+                    match self.look_up(&mut http, &op) {
+                        Ok(()) => (),
+                        Err(Bad::Wrong(what)) => return Err(Lie(what)),
+                        Err(Bad::Lost(_)) => return lost("no answer to a reading"),
+                    }
+                    continue;
+                }
+                Some(_) => (),
             }
             progress.answered.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Reads the users of an op that was refused.
+    fn look_up(&mut self, http: &mut Http, op: &Op) -> Result<(), Bad> {
+        let users: BTreeSet<String> = op.steps().into_iter().map(|(user, _)| user).collect();
+        for user in users {
+            let found = reading::read_user(http, &user)?;
+            self.ledger.read(&user, &found).map_err(|Lie(what)| Bad::Wrong(what))?;
         }
         Ok(())
     }
@@ -156,6 +177,11 @@ impl Session {
             self.ledger.read(&user, &found)?;
         }
         Ok(())
+    }
+
+    /// How many requests of this run were answered well.
+    pub fn answered(&self) -> u64 {
+        self.notes.iter().filter(|(_, note)| matches!(note, Note::Answered(_))).count() as u64
     }
 
     /// This session as it stood when the power went after `at` events: from

@@ -44,6 +44,35 @@ impl Image {
         }
     }
 
+    /// What it lost of `whole`, in words: for people who look for the reason.
+    pub fn losses(&self, whole: &Self) -> String {
+        let mut text = String::new();
+        for (path, what) in &whole.entries {
+            let path_text = path.display();
+            match (what, self.entries.get(path)) {
+                (_, None)
+                    if path
+                        .parent()
+                        .is_some_and(|up| up == Path::new("") || self.entries.contains_key(up)) =>
+                {
+                    text += &format!("  no {path_text}\n");
+                }
+                (Inside::File(due), Some(Inside::File(held))) if due != held => {
+                    text += &format!(
+                        "  {path_text} has another state ({} of {} bytes)\n",
+                        held.len(),
+                        due.len()
+                    );
+                }
+                _ => (),
+            }
+        }
+        for path in self.entries.keys().filter(|path| !whole.entries.contains_key(*path)) {
+            text += &format!("  still {}\n", path.display());
+        }
+        text
+    }
+
     /// Writes it out into the empty folder `into`.
     pub fn write_into(&self, into: &Path) -> io::Result<()> {
         for (path, what) in &self.entries {
