@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::http::Http;
+use crate::http::{Http, Response};
 use crate::ledger::{Found, Request, Seen, Tally, objects};
 
 /// A reading that failed, or that contradicts itself.
@@ -27,8 +28,25 @@ fn wrong<T>(what: String) -> Result<T, Bad> {
     Err(Bad::Wrong(what))
 }
 
+/// Asks until the server is no longer too busy, for a while.
+fn ask(http: &mut Http, request: &Request) -> Result<Response, Bad> {
+    let begun = Instant::now();
+    loop {
+        let response = http.ask(request)?;
+        if !matches!(response.status, 429 | 503) || begun.elapsed() > PATIENCE {
+            return Ok(response);
+        }
+        std::thread::park_timeout(POLL);
+    }
+}
+
+/// Being too busy for longer than this is being stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a busy server is asked again.
+const POLL: Duration = Duration::from_millis(5);
+
 fn get(http: &mut Http, path: String) -> Result<Value, Bad> {
-    let response = http.get(path.as_str())?;
+    let response = ask(http, &Request { method: "GET", path: path.clone(), body: None })?;
     if response.status != 200 {
         let body = String::from_utf8_lossy(&response.body).into_owned();
         return wrong(format!("GET {path}: {} {body}", response.status));
@@ -119,11 +137,12 @@ fn points(http: &mut Http, user: &str, rows: &[Seen]) -> Result<(), Bad> {
     let objects = objects();
     let keys: Vec<_> =
         objects.iter().map(|(kind, id)| serde_json::json!({"kind": kind, "id": id})).collect();
-    let response = http.ask(&Request {
+    let request = Request {
         method: "POST",
         path: format!("/v1/users/{user}/progress:batchGet"),
         body: Some(serde_json::json!({"keys": keys}).to_string()),
-    })?;
+    };
+    let response = ask(http, &request)?;
     let answer = response.json();
     let items = answer["items"].as_array().map_or(&[][..], |items| items);
     if response.status != 200 || items.len() != objects.len() {
@@ -184,7 +203,7 @@ fn fetch(
     let path = format!(
         "/v1/topics/daily-first/records?partition={partition}&from={from}&limit=1000&wait_ms=0"
     );
-    let response = http.get(path.as_str())?;
+    let response = ask(http, &Request { method: "GET", path: path.clone(), body: None })?;
     let mut lines = response.lines();
     let last = lines.pop().unwrap_or_default();
     let covered = |name: &str| last["covered"][name].as_str().map(str::to_owned);
