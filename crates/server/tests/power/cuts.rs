@@ -138,3 +138,27 @@ fn every_image_that_a_disk_may_leave_holds_what_was_acknowledged() {
         }
     }
 }
+
+#[test]
+fn a_disk_whose_syncs_do_nothing_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let setup = setup(folder.path().join("data"));
+    let image_setup = setup.on(folder.path().join("image"));
+    fs::create_dir(&setup.data).expect("a folder");
+    let mut rng = Rng::new(seed()).fork(1);
+    let connections = 0..CONNECTIONS;
+    let sessions: Vec<_> = connections.map(|n| Session::new(seed(), n, USERS)).collect();
+    let mut run = record(&setup, &sessions, &mut rng).unwrap_or_else(|Lie(what)| panic!("{what}"));
+    run.trail = run.trail.without_syncs();
+    let events = run.trail.events().len();
+    let found = (0..10).any(|_| {
+        // Half of what was written is not there, in the second half of the run.
+        let at = events / 2 + rng.below(events as u64 / 2) as usize;
+        let left = image(&run.trail, at, Mood::Scattered(500), &mut rng);
+        fresh(&image_setup.data)
+            .and_then(|()| left.write_into(&image_setup.data).map_err(io))
+            .and_then(|()| recover(&image_setup, &mut cut(&run, at)?))
+            .is_err()
+    });
+    assert!(found, "ten images of a disk that lies, and all of them recovered");
+}
