@@ -32,6 +32,7 @@ pub mod mark;
 pub mod outcome;
 pub mod owner;
 pub mod pack;
+mod peek;
 pub mod query;
 pub mod recovery;
 mod retry;

@@ -376,6 +376,16 @@ impl<W> Owner<W> {
         self.taken
     }
 
+    /// Whether anything of the user is in memory.
+    pub fn knows(&self, user: &str) -> bool {
+        self.slots.find(user).is_some()
+    }
+
+    /// Whether calls are taken at all.
+    pub fn takes_calls(&self) -> bool {
+        matches!(self.status, Status::Running)
+    }
+
     /// Everything decided is in a durable row.
     pub fn is_at_rest(&self) -> bool {
         self.pack.is_empty() && self.unrested.is_empty() && self.synced.next() == self.next

@@ -130,7 +130,18 @@ pub fn user_of(partition_key: &[u8]) -> Result<String, BadRow> {
     }
 }
 
-fn day_key(name: &str, day: i32) -> Bytes {
+/// The sort key of the facts row.
+pub(crate) const FACTS_KEY: &[u8] = &[FACTS];
+
+/// How many marks each day row holds, as a facts row says.
+pub(crate) fn day_counts(facts: &[u8], kinds: &Kinds) -> Result<DayCounts, BadRow> {
+    let mut found = Found::default();
+    found.facts(&mut body(facts)?, kinds)?;
+    Ok(found.counted.unwrap_or_default())
+}
+
+/// The sort key of a day row.
+pub(crate) fn day_key(name: &str, day: i32) -> Bytes {
     let mut key = Vec::with_capacity(name.len() + 6);
     key.push(DAY);
     key.extend_from_slice(name.as_bytes());

@@ -39,6 +39,7 @@ use crate::cold;
 use crate::mark::{Ack, MarkSet, Path};
 use crate::outcome::OutcomeRef;
 use crate::owner::{self, Answer, Effect, Op, Owner, Refusal};
+use crate::peek;
 use crate::rules::Rules;
 
 /// The name of the topic that holds the outcomes.
@@ -84,6 +85,8 @@ struct Partition {
     unsent: VecDeque<Bytes>,
     /// The log is over its quota, not merely busy.
     over_quota: Option<StoreError>,
+    /// Users whose pages were lately answered from their day rows.
+    peeked: Peeked,
     /// Reused by every step.
     effects: Vec<Effect<Waiter>>,
 }
@@ -146,6 +149,7 @@ impl Driver {
                 writer,
                 unsent: VecDeque::new(),
                 over_quota: None,
+                peeked: Peeked::default(),
                 effects: Vec::new(),
             }));
         }
@@ -203,12 +207,35 @@ impl Driver {
 
     /// Makes one call about one user.
     pub(crate) async fn ask(self: &Arc<Self>, user: &str, op: Op) -> Answer {
+        if let Some(answer) = self.peek(user, &op).await {
+            return answer;
+        }
         let (tell, told) = tokio::sync::oneshot::channel();
         let now = self.clock.now();
         self.step(self.partition_of(user), |owner, effects| {
             owner.ask(now, user, op, Waiter::Call(tell), effects);
         });
         told.await.unwrap_or(Answer::Refused(Refusal::Overloaded("the server is stopping")))
+    }
+
+    /// Answers a page or a count of a user who is not in memory from the days
+    /// that it needs, the first time; one who is asked for again is loaded.
+    async fn peek(self: &Arc<Self>, user: &str, op: &Op) -> Option<Answer> {
+        if !matches!(op, Op::List(_) | Op::Count(_)) {
+            return None;
+        }
+        {
+            let mut held = self.lock(self.partition_of(user));
+            if held.owner.knows(user) || !held.owner.takes_calls() || held.peeked.seen(user) {
+                return None;
+            }
+        }
+        let (driver, user, op) = (Arc::clone(self), user.to_owned(), op.clone());
+        let peeked = self.runtime.spawn_blocking(move || {
+            peek::peek(&*driver.table, &driver.rules, &user, &op, driver.now())
+        });
+        // What cannot be read is named by the load that follows.
+        peeked.await.ok()?.ok()?
     }
 
     /// Figures of each partition.
@@ -414,6 +441,28 @@ impl Partition {
 /// A refusal of the log that an owner cannot do anything about.
 fn log_error(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Io { what: "the log of history".into(), cause: error.to_string() }
+}
+
+/// Remembers, roughly, who was asked for: a few hundred hashes, each in the one
+/// place it may have.
+#[derive(Debug)]
+struct Peeked(Box<[u64; 256]>);
+
+impl Default for Peeked {
+    fn default() -> Self {
+        Self(Box::new([0; 256]))
+    }
+}
+
+impl Peeked {
+    /// Whether the user was seen lately; they are from now on.
+    fn seen(&mut self, user: &str) -> bool {
+        let hash = user.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let place = &mut self.0[(hash >> 56) as usize];
+        std::mem::replace(place, hash) == hash
+    }
 }
 
 /// The places of marks, partition by partition: a counting sort, so that a

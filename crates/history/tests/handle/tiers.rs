@@ -1,15 +1,18 @@
 //! What was acknowledged is there: hot, at rest, after a stop, after a crash.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tideline_history::Options;
 use tideline_history::mark::Verdict;
 use tideline_history::owner::Refusal;
-use tideline_history::query::{ClearFilter, ObjectKey};
+use tideline_history::query::{ClearFilter, Filter, ListQuery, ObjectKey, PageAt};
+use tideline_store::mem::TableCall;
 use tideline_store::{StoreError, Table, TableName};
 use tideline_types::{DAY_MS, HOUR_MS, UserId};
 
-use crate::site::Site;
+use crate::site::{START, Site};
 
 fn quick() -> Options {
     Options { flush_after: Duration::from_millis(500), ..Options::default() }
@@ -201,4 +204,55 @@ async fn retries_leave_the_table_after_their_window_and_rows_after_their_retenti
     site.until_at_rest().await;
     assert_eq!(rows(&site), 1, "no day");
     assert_eq!(site.count("u").await, Ok(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_large_user_at_rest_reads_the_days_it_needs_and_no_other() {
+    let site = Site::new(&quick());
+    let ids: Vec<String> = (0..600).map(|n| format!("v{n}")).collect();
+    for (n, id) in ids.iter().enumerate() {
+        site.write("u", &[id.as_str()], -(n as i64) * (DAY_MS / 7)).await;
+    }
+    site.until_at_rest().await;
+    // A stop writes the places down, so that a start has nothing to replay.
+    site.history.close(Duration::ZERO);
+    let user = UserId::new("u").unwrap();
+    let pages = [
+        (Filter::default(), PageAt::Skip(0)),
+        (Filter::default(), PageAt::Skip(250)),
+        (Filter::default(), PageAt::Skip(595)),
+        (Filter::default(), PageAt::Below(None)),
+        (
+            Filter { before_ms: Some(START.plus(-20 * DAY_MS)), ..Filter::default() },
+            PageAt::Skip(30),
+        ),
+    ];
+    for (filter, page) in pages {
+        let query = ListQuery { filter: filter.clone(), page, limit: 20 };
+        let reopened = Site::open(
+            site.journal.clone(),
+            Arc::new(site.table.crash(|_, _, n| n)),
+            site.clock.clone(),
+            &quick(),
+        );
+        let reads = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&reads);
+        reopened.table.set_fault(move |call| {
+            match call {
+                TableCall::Scan => _ = seen.fetch_add(1000, Ordering::Relaxed),
+                TableCall::Get => _ = seen.fetch_add(1, Ordering::Relaxed),
+                _ => {}
+            }
+            Ok(())
+        });
+        let peeked = reopened.history.list(&user, query.clone()).await.unwrap();
+        let read = reads.load(Ordering::Relaxed);
+        assert!(read <= 3 + 6, "{read} rows were read for a page of 20, seven a day");
+        reopened.table.clear_fault();
+        // Asked for again, the user is loaded whole, and says the same.
+        assert_eq!(reopened.history.list(&user, query).await.unwrap(), peeked);
+        let count = reopened.history.count(&user, filter).await.unwrap();
+        assert!(peeked.total.is_none_or(|total| total == count));
+        reopened.history.close(Duration::ZERO);
+    }
 }
