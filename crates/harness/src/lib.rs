@@ -9,6 +9,9 @@
 //! - [`image`]: from a trail and a moment, folders that a disk may legally
 //!   leave behind when the power goes.
 //!
+//! - [`model`]: the rules of history, written out plainly, for tests that hold
+//!   the product against them.
+//!
 //! Stands beside the product and imports nothing of it: what it checks, it
 //! checks from outside.
 
@@ -17,6 +20,7 @@
 pub mod http;
 pub mod image;
 pub mod ledger;
+pub mod model;
 pub mod reading;
 pub mod rng;
 pub mod server;

@@ -7,7 +7,5 @@
 mod desk;
 #[path = "history/differential.rs"]
 mod differential;
-#[path = "history/model.rs"]
-mod model;
 #[path = "history/scenarios.rs"]
 mod scenarios;

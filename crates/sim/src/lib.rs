@@ -11,14 +11,12 @@
 //! | `workload` | what clients do |
 //! | `oracle` | what must be so after it, and after a crash |
 //! | `expect` | what an answer must say |
-//! | `model` | the rules of history, written out plainly |
+//!
+//! The model that it is held against is [`tideline_harness::model`].
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a simulator ends where it is wrong")]
 
 mod expect;
-#[path = "../../history/tests/history/model.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with the tests of history's core")]
-mod model;
 mod oracle;
 mod rng;
 mod run;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Key, Model, ModelBlock, ModelMark, Said};
+use tideline_harness::model::{Key, Model, ModelBlock, ModelMark, Said};
 
 /// One thing done to one user.
 #[derive(Clone, Debug)]

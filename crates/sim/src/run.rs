@@ -11,10 +11,10 @@ use tideline_history::rules::Rules;
 use tideline_store::StoreError;
 use tideline_store::disk::{Crash, Fault, FaultyDisk, KeepAll, Kept, OpKind, Operation};
 
-use crate::model::Model;
 use crate::rng::Rng;
 use crate::workload::{USERS, Workload, configs};
 use crate::world::World;
+use tideline_harness::model::Model;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut schedule = Rng::new(seed, "schedule");
         let configs = configs();
-        let kind = |(name, config): (&String, &crate::model::Config)| Kind {
+        let kind = |(name, config): (&String, &tideline_harness::model::Config)| Kind {
             name: name.as_str().into(),
             declared: true,
             retention_days: config.retention_days as u32,

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Config, DAY, Key, ModelBlock, ModelMark};
 use crate::oracle::Action;
 use crate::rng::Rng;
+use tideline_harness::model::{Config, DAY, Key, ModelBlock, ModelMark};
 
 pub(crate) const KINDS: [&str; 2] = ["article", "video"];
 pub(crate) const USERS: [&str; 8] = ["1", "ann", "007", "bo", "22", "cy", "d", "é"];

@@ -21,8 +21,8 @@ use tideline_store::{AppendError, Journal, ReadError, ReadLimits, StoreError, Sy
 use tideline_types::{Incarnation, Millis, PartitionId, Seq, StreamId, partition_of};
 
 use crate::expect::{self, Expected};
-use crate::model::{Model, ModelMark};
 use crate::oracle::{Action, Comes, Oracle};
+use tideline_harness::model::{Model, ModelMark};
 
 /// Partitions of the simulated topic.
 pub(crate) const PARTITIONS: u16 = 2;

@@ -8,6 +8,9 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use tideline_harness::model::{
+    self, Config, DAY, Key, Model, ModelBlock, ModelDoc, ModelMark, Said,
+};
 use tideline_history::facts::ExportDoc;
 use tideline_history::kinds::{Kind, Kinds};
 use tideline_history::mark::{Mark, Path, Verdict};
@@ -21,7 +24,6 @@ use tideline_store::Op as TableOp;
 use tideline_types::{Epoch, Millis, Seq};
 
 use crate::desk::Desk;
-use crate::model::{self, Config, DAY, Key, Model, ModelBlock, ModelDoc, ModelMark, Said};
 
 const KINDS: [&str; 3] = ["alpha", "beta", "gamma"];
 /// A quarter of an hour before New York leaves summer time.

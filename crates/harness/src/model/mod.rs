@@ -1,113 +1,150 @@
 //! A plain model of one user's history: sorted maps and lists, one field per
-//! fact, every rule written out as it is said. Shares no code with the rules.
+//! fact, every rule written out as it is said. Shares no code with the rules,
+//! and takes the time as an argument, as they do.
+//!
+//! Tests of history's core, of the faces and the simulator compare the product
+//! with it. Times and lengths are in ms.
+
+mod change;
+
+pub use change::{ModelBlock, ModelDoc};
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) const DAY: i64 = 86_400_000;
+/// A day.
+pub const DAY: i64 = 86_400_000;
 
+/// What holds for a kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Config {
-    pub(crate) retention_days: i64,
-    pub(crate) cap: usize,
-    pub(crate) per_day: usize,
-    pub(crate) daily_first: bool,
+pub struct Config {
+    /// Days; 0 = for ever.
+    pub retention_days: i64,
+    /// Rows; 0 = no cap.
+    pub cap: usize,
+    /// Rows of one event day; 0 = no cap.
+    pub per_day: usize,
+    /// Whether the first mark of a day is rewarded.
+    pub daily_first: bool,
 }
 
+/// A mark that a row remembers, to know it again.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Remembered {
-    pub(crate) event_id: String,
-    pub(crate) sent: Option<i64>,
-    pub(crate) at: i64,
-    pub(crate) made: bool,
-    pub(crate) taken: i64,
+pub struct Remembered {
+    /// The name that its sender gave it.
+    pub event_id: String,
+    /// The time it was sent with.
+    pub sent: Option<i64>,
+    /// The time it was taken at.
+    pub at: i64,
+    /// Whether the server made or moved its time.
+    pub made: bool,
+    /// When it was taken.
+    pub taken: i64,
 }
 
+/// A row.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ModelRow {
-    pub(crate) part: Option<String>,
-    pub(crate) position: Option<i64>,
-    pub(crate) duration: Option<i64>,
-    pub(crate) event: i64,
-    pub(crate) device: Option<String>,
-    pub(crate) group: Option<String>,
-    pub(crate) finished: bool,
-    pub(crate) plays: u32,
-    pub(crate) declared: bool,
-    pub(crate) began: bool,
-    pub(crate) part_since: i64,
-    pub(crate) remembered: Vec<Remembered>,
+pub struct ModelRow {
+    /// The part.
+    pub part: Option<String>,
+    /// How far.
+    pub position: Option<i64>,
+    /// Of how much.
+    pub duration: Option<i64>,
+    /// When.
+    pub event: i64,
+    /// The device last named.
+    pub device: Option<String>,
+    /// The group last named.
+    pub group: Option<String>,
+    /// Whether it was ever finished.
+    pub finished: bool,
+    /// How often.
+    pub plays: u32,
+    /// Declared finished, and no position since.
+    pub declared: bool,
+    /// Seen in its first half since the last play, or never played.
+    pub began: bool,
+    /// The last change of part.
+    pub part_since: i64,
+    /// Marks to be known again, the newest last.
+    pub remembered: Vec<Remembered>,
 }
 
+/// A mark as sent.
 #[derive(Clone, Debug)]
-pub(crate) struct ModelMark {
-    pub(crate) kind: String,
-    pub(crate) id: String,
-    pub(crate) part: Option<String>,
-    pub(crate) position: Option<i64>,
-    pub(crate) duration: Option<i64>,
-    pub(crate) sent: Option<i64>,
-    pub(crate) shift: i64,
-    pub(crate) device: Option<String>,
-    pub(crate) group: Option<String>,
-    pub(crate) finished: bool,
-    pub(crate) event_id: Option<String>,
-    pub(crate) live: bool,
+pub struct ModelMark {
+    /// The kind.
+    pub kind: String,
+    /// The id.
+    pub id: String,
+    /// The part.
+    pub part: Option<String>,
+    /// How far.
+    pub position: Option<i64>,
+    /// Of how much.
+    pub duration: Option<i64>,
+    /// The time it is sent with.
+    pub sent: Option<i64>,
+    /// By how much the device is wrong; added to `sent`.
+    pub shift: i64,
+    /// The device.
+    pub device: Option<String>,
+    /// The group.
+    pub group: Option<String>,
+    /// Declared finished.
+    pub finished: bool,
+    /// The name that its sender gives it.
+    pub event_id: Option<String>,
+    /// By a path that is rewarded, and that a pause stops whatever the time.
+    pub live: bool,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct ModelBlock {
-    pub(crate) kind: Option<String>,
-    pub(crate) id: Option<String>,
-    pub(crate) after: Option<i64>,
-    pub(crate) before: Option<i64>,
-    pub(crate) until: i64,
-}
-
-impl ModelBlock {
-    pub(crate) fn matches(&self, kind: &str, id: &str, t: i64) -> bool {
-        self.kind.as_deref().unwrap_or(kind) == kind
-            && self.id.as_deref().unwrap_or(id) == id
-            && self.after.unwrap_or(i64::MIN) <= t
-            && t < self.before.unwrap_or(i64::MAX)
-    }
-}
-
+/// What becomes of a mark.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Said {
-    Accepted { first: bool },
+pub enum Said {
+    /// Taken.
+    Accepted {
+        /// The first of its kind on the server's day.
+        first: bool,
+    },
+    /// Too late or too old.
     Stale,
+    /// Recording is or was off.
     Paused,
+    /// Known already.
     Duplicate,
+    /// Over the cap of its day.
     OverCap,
+    /// Its time is impossible.
     Rejected,
 }
 
-pub(crate) type Key = (String, String);
+/// A kind and an id.
+pub type Key = (String, String);
 
+/// One user.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    pub(crate) kinds: BTreeMap<String, Config>,
-    pub(crate) zone: TimeZone,
-    pub(crate) rows: BTreeMap<Key, ModelRow>,
-    pub(crate) blocks: Vec<ModelBlock>,
-    pub(crate) pauses: Vec<(i64, i64)>,
-    pub(crate) off: Option<i64>,
-    pub(crate) floors: BTreeMap<String, (i64, String)>,
-    pub(crate) rewards: BTreeMap<String, i64>,
-}
-
-/// What an export holds, in the model's terms.
-#[derive(Clone, Debug)]
-pub(crate) struct ModelDoc {
-    rows: Vec<(Key, ModelRow)>,
-    blocks: Vec<ModelBlock>,
-    pauses: Vec<(i64, i64)>,
-    off: Option<i64>,
-    floors: BTreeMap<String, (i64, String)>,
-    rewards: BTreeMap<String, i64>,
+pub struct Model {
+    /// The kinds by name.
+    pub kinds: BTreeMap<String, Config>,
+    /// Where days begin.
+    pub zone: TimeZone,
+    /// The rows.
+    pub rows: BTreeMap<Key, ModelRow>,
+    /// Deletes and clears.
+    pub blocks: Vec<ModelBlock>,
+    /// When recording was off: from, and up to but not at.
+    pub pauses: Vec<(i64, i64)>,
+    /// Since when recording is off.
+    pub off: Option<i64>,
+    /// What is at or below it in its kind was pushed out by the cap.
+    pub floors: BTreeMap<String, (i64, String)>,
+    /// The last day of which a kind was rewarded.
+    pub rewards: BTreeMap<String, i64>,
 }
 
 fn in_the_end(position: Option<i64>, duration: Option<i64>) -> bool {
@@ -118,7 +155,8 @@ fn in_the_end(position: Option<i64>, duration: Option<i64>) -> bool {
 }
 
 impl Model {
-    pub(crate) fn new(kinds: BTreeMap<String, Config>, zone: TimeZone) -> Self {
+    /// A user without history.
+    pub fn new(kinds: BTreeMap<String, Config>, zone: TimeZone) -> Self {
         Self {
             kinds,
             zone,
@@ -131,10 +169,12 @@ impl Model {
         }
     }
 
-    pub(crate) fn day(&self, t: i64) -> i64 {
-        let local = self.zone.to_datetime(Timestamp::from_millisecond(t).unwrap());
+    /// The day of `t` in the zone, counted from 1970.
+    pub fn day(&self, t: i64) -> i64 {
+        let local =
+            self.zone.to_datetime(Timestamp::from_millisecond(t).expect("a time of this age"));
         let midnight = jiff::civil::date(1970, 1, 1);
-        i64::from(local.date().since((jiff::Unit::Day, midnight)).unwrap().get_days())
+        i64::from(local.date().since((jiff::Unit::Day, midnight)).expect("days fit").get_days())
     }
 
     fn too_old(&self, kind: &str, t: i64, now: i64) -> bool {
@@ -144,7 +184,7 @@ impl Model {
 
     /// Every row that any read may show, newest first: within retention, and
     /// of each kind at most the cap.
-    pub(crate) fn shown(&self, now: i64) -> Vec<(Key, ModelRow)> {
+    pub fn shown(&self, now: i64) -> Vec<(Key, ModelRow)> {
         let mut shown = Vec::new();
         for (kind, config) in &self.kinds {
             let mut of_kind: Vec<(Key, ModelRow)> = self
@@ -169,7 +209,8 @@ impl Model {
         self.shown(now).into_iter().find(|(own, _)| own == key).map(|(_, row)| row)
     }
 
-    pub(crate) fn mark(&mut self, m: &ModelMark, now: i64) -> Said {
+    /// A mark arrives at `now`.
+    pub fn mark(&mut self, m: &ModelMark, now: i64) -> Said {
         let key = (m.kind.clone(), m.id.clone());
         let config = self.kinds[&m.kind].clone();
         // Rejected.
@@ -231,7 +272,7 @@ impl Model {
             if !(same_part && t >= old.part_since && !old.finished && ends) {
                 return Said::Stale;
             }
-            let row = self.rows.get_mut(&key).unwrap();
+            let row = self.rows.get_mut(&key).expect("it was shown");
             row.finished = true;
             row.plays = 1;
             row.began = false;
@@ -246,7 +287,7 @@ impl Model {
         if old.is_none() {
             if config.cap > 0
                 && of_kind.len() >= config.cap
-                && (t, m.id.clone()) < *of_kind.last().unwrap()
+                && (t, m.id.clone()) < *of_kind.last().expect("the cap is not 0")
             {
                 return Said::Stale;
             }
@@ -332,91 +373,10 @@ impl Model {
         }
         first
     }
-
-    pub(crate) fn delete(&mut self, keys: &[Key], now: i64) -> u64 {
-        let shown = self.shown(now);
-        let mut deleted = 0;
-        for key in keys {
-            let gone = self.rows.remove(key).is_some();
-            deleted += u64::from(gone && shown.iter().any(|(own, _)| own == key));
-            let (kind, id) = (Some(key.0.clone()), Some(key.1.clone()));
-            self.blocks.push(ModelBlock { kind, id, after: None, before: None, until: now });
-        }
-        deleted
-    }
-
-    pub(crate) fn clear(&mut self, filter: &ModelBlock, finished: bool, now: i64) -> u64 {
-        let matched: Vec<Key> = self
-            .shown(now)
-            .into_iter()
-            .filter(|((kind, id), row)| filter.matches(kind, id, row.event))
-            .filter(|(_, row)| !finished || row.finished)
-            .map(|(key, _)| key)
-            .collect();
-        if finished {
-            return self.delete(&matched, now);
-        }
-        self.rows.retain(|(kind, id), row| !filter.matches(kind, id, row.event));
-        self.blocks.push(ModelBlock { until: now, ..filter.clone() });
-        matched.len() as u64
-    }
-
-    pub(crate) fn switch(&mut self, on: bool, now: i64) {
-        match (self.off, on) {
-            (Some(off), true) => {
-                self.pauses.push((off, now));
-                self.off = None;
-            }
-            (None, false) => self.off = Some(now),
-            _ => {}
-        }
-    }
-
-    pub(crate) fn erase(&mut self, now: i64) {
-        let today = self.day(now);
-        self.rows.clear();
-        self.pauses.clear();
-        self.floors.clear();
-        self.off = None;
-        self.rewards.retain(|_, day| *day >= today);
-        self.blocks =
-            vec![ModelBlock { kind: None, id: None, after: None, before: None, until: now }];
-    }
-
-    pub(crate) fn export(&self, now: i64) -> ModelDoc {
-        ModelDoc {
-            rows: self.shown(now),
-            blocks: self.blocks.clone(),
-            pauses: self.pauses.clone(),
-            off: self.off,
-            floors: self.floors.clone(),
-            rewards: self.rewards.clone(),
-        }
-    }
-
-    pub(crate) fn restore(&mut self, doc: &ModelDoc) {
-        for (key, row) in &doc.rows {
-            if self.rows.get(key).is_none_or(|old| old.event <= row.event) {
-                self.rows.insert(key.clone(), row.clone());
-            }
-        }
-        self.blocks.extend(doc.blocks.iter().cloned());
-        self.pauses.extend(doc.pauses.iter().copied());
-        self.off = match (self.off, doc.off) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        for (kind, floor) in &doc.floors {
-            let own = self.floors.entry(kind.clone()).or_default();
-            *own = floor.clone().max(own.clone());
-        }
-        for (kind, day) in &doc.rewards {
-            let own = self.rewards.entry(kind.clone()).or_insert(i64::MIN);
-            *own = (*day).max(*own);
-        }
-    }
 }
 
-pub(crate) fn is_unfinished(row: &ModelRow) -> bool {
+/// Whether it has a position that is not at the end, and is not declared
+/// finished.
+pub fn is_unfinished(row: &ModelRow) -> bool {
     row.position.is_some() && !in_the_end(row.position, row.duration) && !row.declared
 }
