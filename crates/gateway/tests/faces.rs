@@ -16,5 +16,7 @@ mod grpc;
 mod history;
 #[path = "faces/operate.rs"]
 mod operate;
+#[path = "faces/scenarios.rs"]
+mod scenarios;
 #[path = "faces/topics.rs"]
 mod topics;

@@ -112,6 +112,21 @@ async fn deletes_clears_and_erases_hold_across_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clear_holds_after_a_crash_against_events_from_before_it() {
+    let site = Site::new(&quick());
+    let user = UserId::new("u").unwrap();
+    let ids: Vec<String> = (0..10).map(|n| format!("v{n}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    site.write("u", &ids, -90_000).await;
+    assert_eq!(site.history.clear(&user, ClearFilter::default()).await, Ok(10));
+    let site = site.crash(&quick(), 0);
+    assert_eq!(site.ids("u").await, [""; 0]);
+    assert_eq!(site.count("u").await, Ok(0));
+    assert_eq!(site.write("u", &["v3"], -80_000).await, [Verdict::Stale]);
+    assert_eq!(site.ids("u").await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_space_is_an_answer_and_writing_goes_on_when_space_is_back() {
     let site = Site::new(&quick());
     site.write("u", &["a"], -50).await;

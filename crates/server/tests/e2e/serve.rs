@@ -69,6 +69,27 @@ fn a_server_that_is_told_to_stop_stops_well_and_keeps_everything() {
 }
 
 #[test]
+fn a_clear_holds_after_a_kill_against_marks_from_before_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Server::start(dir.path(), &[]);
+    let marks = json!([{ "kind": "video", "id": "7" }, { "kind": "video", "id": "8" }]);
+    let (status, answer) = server.call("POST", "/v1/users/ann/history", Some(marks));
+    assert_eq!((status, &answer["accepted"]), (200, &json!(2)), "{answer}");
+    let before = server.get("/v1/users/ann/history")["items"][0]["event_ms"].clone();
+    let (status, answer) = server.call("DELETE", "/v1/users/ann/history?all=true", None);
+    assert_eq!((status, &answer["deleted"]), (200, &json!(2)), "{answer}");
+    server.kill();
+    let server = Server::start(dir.path(), &[]);
+    let nothing = json!({ "items": [], "next_cursor": null });
+    assert_eq!(server.get("/v1/users/ann/history"), nothing);
+    assert_eq!(server.get("/v1/users/ann/history/count"), json!({ "count": 0 }));
+    let late = json!({ "kind": "video", "id": "7", "event_ms": before });
+    let (status, answer) = server.call("POST", "/v1/users/ann/history", Some(late));
+    assert_eq!((status, &answer["stale"]), (200, &json!(1)), "{answer}");
+    assert_eq!(server.get("/v1/users/ann/history"), nothing);
+}
+
+#[test]
 fn everybody_may_do_everything_on_loopback_alone() {
     let dir = tempfile::tempdir().expect("a folder");
     let output = tideline(&["serve", "--http", "0.0.0.0:0", "--set", "auth.mode=none", "--data"])
