@@ -37,6 +37,11 @@ fn kind(name: &str, max_records: u32) -> Kind {
     }
 }
 
+/// The kind of most marks, without a cap or a reward.
+pub(crate) fn video() -> Kind {
+    Kind { daily_first: false, ..kind("video", 0) }
+}
+
 impl Site {
     pub(crate) fn new(options: &Options) -> Self {
         let journal = Arc::new(MemJournal::new());

@@ -130,3 +130,42 @@ async fn a_full_log_is_an_answer_and_retention_makes_room() {
         assert!(journal.usage().total_bytes <= 30_000);
     }
 }
+
+#[tokio::test]
+async fn deleting_a_topic_frees_at_least_nine_tenths_of_its_bytes_and_none_of_another() {
+    let folder = Folder::new();
+    let (journal, queue) = folder.open();
+    let doomed = topic(&queue, 4);
+    let mut spec = TopicSpec::new(name("kept"));
+    spec.partitions = Some(1);
+    let kept = queue.ensure_topic(spec).unwrap().name;
+    let on_disk = || {
+        let disk = folder.disk.lock().unwrap();
+        disk.files().iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>()
+    };
+    let say = async |topic: &TopicName, n: u64| {
+        let record = (n.to_string().into_bytes(), vec![n as u8; 500]);
+        queue.produce(topic, None, vec![record]).await.unwrap();
+    };
+    let empty = on_disk();
+    for n in 0..40 {
+        say(&kept, n).await;
+    }
+    let of_kept = on_disk() - empty;
+    for n in 0..400 {
+        say(&doomed, n).await;
+    }
+    let of_doomed = on_disk() - empty - of_kept;
+    assert!(of_doomed > 400 * 500);
+    // Some of it is in segments, some in the journal that all topics share.
+    journal.fill().unwrap();
+    for n in 0..40 {
+        say(&doomed, n).await;
+    }
+    let before = on_disk();
+    queue.delete_topic(&doomed).unwrap();
+    let freed = before - on_disk();
+    assert!(freed >= of_doomed * 9 / 10, "{freed} of {of_doomed} bytes");
+    let read = queue.fetch(&kept, P0, From::Earliest, ALL, NO_WAIT).await.unwrap();
+    assert_eq!(read.records.len(), 40);
+}

@@ -1,0 +1,166 @@
+//! What stays bounded when something is stuck or out of proportion.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use tideline_history::mark::{Ack, Mark, MarkSet, Path as MarkPath};
+use tideline_history::owner::Refusal;
+use tideline_history::query::Filter;
+use tideline_history::{History, Options, prepare};
+use tideline_queue::Queue;
+use tideline_store::disk::FaultyDisk;
+use tideline_store::local::{JournalOptions, LocalJournal};
+use tideline_store::mem::{MemTable, TableCall};
+use tideline_store::{Clock, ManualClock, StoreError};
+use tideline_types::UserId;
+
+use crate::site::{START, video};
+
+const LOG_BYTES_MAX: u64 = 400_000;
+
+/// A history over the log on a disk of memory, with a bound.
+struct House {
+    disk: FaultyDisk,
+    table: Arc<MemTable>,
+    clock: Arc<ManualClock>,
+    queue: Queue,
+    history: History,
+}
+
+impl House {
+    fn open(disk: FaultyDisk, table: Arc<MemTable>, clock: Arc<ManualClock>) -> Self {
+        let log = JournalOptions { max_bytes: LOG_BYTES_MAX, ..JournalOptions::default() };
+        let on = Arc::new(disk.clone());
+        let journal = Arc::new(LocalJournal::open_on(on, Path::new("/log"), log).unwrap());
+        let rules = Arc::new(prepare(&*table, vec![video()], TimeZone::UTC).unwrap());
+        let (t, c) = (table.clone(), clock.clone());
+        let bound =
+            tideline_queue::Options { log_bytes_target: LOG_BYTES_MAX / 2, ..Default::default() };
+        let queue = Queue::open(journal, t.clone(), c.clone(), bound).unwrap();
+        let options = Options { flush_after: Duration::from_secs(1), ..Options::default() };
+        let history = History::open(queue.clone(), t, c, rules, options, 4).unwrap();
+        Self { disk, table, clock, queue, history }
+    }
+
+    /// Bytes of the log's files.
+    fn log_bytes(&self) -> u64 {
+        self.disk.files().iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// One durable write of 20 marks of one user, `n` apart from all others.
+    async fn write(&self, n: u64) -> Result<(), Refusal> {
+        let (user, kind) = (user_of(n), self.history.kinds().find("video").unwrap());
+        let mut set = MarkSet::with_capacity(20);
+        for at in 0..20 {
+            set.push(&Mark {
+                user: &user,
+                kind,
+                id: &format!("{n}-{at}"),
+                part: Some("a part with a name of some length"),
+                position_ms: Some(1000),
+                duration_ms: None,
+                sent_ms: None,
+                device: Some("a device with a name of some length"),
+                group: None,
+                finished: false,
+                event_id: None,
+            });
+        }
+        self.history.write(set, 0, MarkPath::Live, Ack::Durable).await.map(drop)
+    }
+
+    async fn count(&self, user: &str) -> Result<usize, Refusal> {
+        self.history.count(&UserId::new(user).unwrap(), Filter::default()).await
+    }
+
+    /// Lets time pass until `done`.
+    async fn until(&self, mut done: impl AsyncFnMut() -> bool) {
+        while !done().await {
+            self.clock.advance(1000);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn user_of(n: u64) -> String {
+    format!("user-{}", n % 50)
+}
+
+/// Writes for ten minutes while `stuck`, then calls `free` and writes again.
+async fn stuck_for_ten_minutes(house: House, free: impl FnOnce(&House)) {
+    let mut taken = vec![0; 50];
+    let (mut refused, mut n) = (0, 0);
+    let end = house.clock.now().plus(600_000);
+    while house.clock.now() < end {
+        n += 1;
+        match house.write(n).await {
+            Ok(()) => taken[(n % 50) as usize] += 20,
+            Err(Refusal::NoSpace(_)) => refused += 1,
+            // The partition that was refused takes itself back to what is safe.
+            Err(Refusal::Overloaded(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+        assert!(house.log_bytes() <= LOG_BYTES_MAX, "{} bytes", house.log_bytes());
+        house.clock.advance(1000);
+        tokio::task::yield_now().await;
+    }
+    assert!(refused > 0, "the log had room for {n} writes");
+    assert!(house.log_bytes() > LOG_BYTES_MAX / 2, "{} bytes", house.log_bytes());
+
+    free(&house);
+    let at_rest = || house.history.stats().iter().all(|(_, stats)| stats.lag == 0);
+    house.until(async || at_rest()).await;
+    // The place is written beside the rows, a little later.
+    house
+        .until(async || {
+            house.queue.run_retention(house.clock.now()).unwrap();
+            house.log_bytes() <= LOG_BYTES_MAX * 3 / 4
+        })
+        .await;
+    for more in 0..50 {
+        house.until(async || house.write(10_000 + more).await.is_ok()).await;
+        taken[(more % 50) as usize] += 20;
+    }
+    for (user, taken) in taken.iter().enumerate() {
+        let user = user_of(user as u64);
+        // A write that was refused may have been taken in part: never less.
+        assert!(house.count(&user).await.unwrap() >= *taken, "{user}");
+    }
+    house.history.close(Duration::ZERO);
+}
+
+fn house() -> House {
+    House::open(FaultyDisk::new(), Arc::default(), Arc::new(ManualClock::at(START)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_refuses_for_ten_minutes_keeps_the_log_within_its_bound_and_all_recovers() {
+    let house = house();
+    house.table.set_fault(|call| match call {
+        TableCall::Commit => Err(StoreError::Io { what: "commit".into(), cause: "told to".into() }),
+        _ => Ok(()),
+    });
+    stuck_for_ten_minutes(house, |house| house.table.clear_fault()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_stands_still_for_ten_minutes_keeps_the_log_within_its_bound_and_all_recovers()
+{
+    let house = house();
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let at = gate.clone();
+    house.table.set_fault(move |call| {
+        if call == TableCall::Commit {
+            let open = at.0.lock().unwrap();
+            drop(at.1.wait_while(open, |open| !*open).unwrap());
+        }
+        Ok(())
+    });
+    stuck_for_ten_minutes(house, |_| {
+        *gate.0.lock().unwrap() = true;
+        gate.1.notify_all();
+    })
+    .await;
+}
