@@ -5,7 +5,8 @@
 #   make check   licences and sources of every dependency
 #   make bench   BENCH=history (or another: `tideline-bench --help`)
 #   make soak    the long versions of the tests, hours rather than minutes: 1,000 kills and 1,000
-#                power cuts of a server where `make test` tries 50 and 100
+#                power cuts of a server where `make test` tries 50 and 100, and five minutes of
+#                fuzzing for each decoder
 
 SHELL := /bin/bash
 CARGO ?= cargo
@@ -41,6 +42,8 @@ bench: needs
 
 soak: needs
 	TIDELINE_SOAK=1 $(CARGO) test --locked --release --workspace
+	@scripts/needs.sh cargo-fuzz
+	scripts/fuzz.sh 300
 
 needs:
 	@scripts/needs.sh

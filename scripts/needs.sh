@@ -33,6 +33,18 @@ case "${1:-build}" in
       cargo install --locked --quiet cargo-deny
     fi
     ;;
+  cargo-fuzz)
+    if ! rustup run nightly rustc --version >/dev/null 2>&1; then
+      say "no nightly toolchain, which fuzzing is built with: installing it with rustup"
+      rustup toolchain install nightly --profile minimal
+    fi
+    # libFuzzer is a piece of C++.
+    has c++ g++
+    if ! cargo fuzz --version >/dev/null 2>&1; then
+      say "no cargo-fuzz: installing it with cargo, which takes some minutes"
+      cargo install --locked --quiet cargo-fuzz
+    fi
+    ;;
   *)
     say "unknown task $1"
     exit 2

@@ -223,6 +223,14 @@ const PLACE_KEY: &[u8] = b"history/place";
 const ERASING_KEY: &[u8] = b"history/erasing";
 const PLACE_VERSION: u8 = 1;
 
+/// Reads any bytes as a place; for fuzzing.
+pub(crate) fn fuzz_place(bytes: &[u8]) {
+    if let Some(place) = decode_place(bytes) {
+        let ops = keep_place(PartitionId(0), &place).ops;
+        assert!(matches!(&ops[..], [Op::Put { value, .. }] if value == bytes));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,12 +57,29 @@ pub fn cold_user(mut bytes: &[u8]) {
     let _ = rows::load(&found, &kinds());
 }
 
-/// The value of a row for `video` on some day, of the facts, of the retries.
-pub fn cold_value(bytes: &[u8]) {
-    for key in [&b"\x02video\0\x80\0\x51\x00"[..], &[0], &[1]] {
-        let row = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(bytes));
-        let _ = rows::load(&[row], &kinds());
-    }
+/// The value of a row for `video` on the day of the golden bytes.
+pub fn day_row(bytes: &[u8]) {
+    cold_value(b"\x02video\0\x80\0\x51\x33", bytes);
+}
+
+/// The value of a row of facts.
+pub fn facts_row(bytes: &[u8]) {
+    cold_value(&[0], bytes);
+}
+
+/// The value of a row of retries.
+pub fn retries_row(bytes: &[u8]) {
+    cold_value(&[1], bytes);
+}
+
+fn cold_value(key: &[u8], value: &[u8]) {
+    let row = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+    let _ = rows::load(&[row], &kinds());
+}
+
+/// The value of a partition's place.
+pub fn place(bytes: &[u8]) {
+    crate::cold::fuzz_place(bytes);
 }
 
 /// A partition key.

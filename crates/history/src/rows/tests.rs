@@ -76,7 +76,9 @@ proptest! {
     #[test]
     fn no_bytes_make_loading_panic(bytes in vec(any::<u8>(), 0..300)) {
         crate::fuzz::cold_user(&bytes);
-        crate::fuzz::cold_value(&bytes);
+        crate::fuzz::day_row(&bytes);
+        crate::fuzz::facts_row(&bytes);
+        crate::fuzz::retries_row(&bytes);
         crate::fuzz::partition_key(&bytes);
     }
 

@@ -13,4 +13,4 @@ pub use journal::{
     verify_journal,
 };
 pub use lock::FolderLock;
-pub use table::{LsmOptions, LsmTable};
+pub use table::{LsmOptions, LsmTable, fuzz_table_files};

@@ -488,6 +488,15 @@ impl Table for LsmTable {
     }
 }
 
+/// What a fuzzer feeds: a key, a block of a data file, the end of a journal.
+pub fn fuzz_table_files(bytes: &[u8]) {
+    if let Some((partition_key, sort_key)) = key::decode(bytes) {
+        assert_eq!(key::encode(&partition_key, sort_key), bytes);
+    }
+    let _ = files::blocks(bytes);
+    tail::fuzz(bytes);
+}
+
 #[cfg(test)]
 #[path = "table_tests.rs"]
 mod tests;

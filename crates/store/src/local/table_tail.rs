@@ -229,6 +229,12 @@ impl Tail {
     }
 }
 
+/// Reads any bytes as a note and as batches; for fuzzing.
+pub(super) fn fuzz(mut bytes: &[u8]) {
+    let _ = Synced::decode(bytes);
+    while let Ok(Some(_)) = batch(&mut bytes, &mut Vec::new()) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -274,8 +274,15 @@ pub(super) fn journal_number(path: &Path) -> Option<u64> {
 
 /// What a fuzzer feeds.
 pub fn fuzz_manifest(bytes: &[u8]) {
-    if let Ok(manifest) = Manifest::decode(bytes) {
-        let _ = Manifest::decode(&manifest.encode());
+    let mut sealed = bytes.to_vec();
+    // Magic, version, checksum, and what it covers.
+    if let Some((head, rest)) = sealed.split_at_mut_checked(12) {
+        head[8..].copy_from_slice(&crc32c::crc32c(rest).to_le_bytes());
+    }
+    for bytes in [bytes, &sealed] {
+        if let Ok(manifest) = Manifest::decode(bytes) {
+            assert_eq!(Manifest::decode(&manifest.encode()).ok(), Some(manifest));
+        }
     }
 }
 

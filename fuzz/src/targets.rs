@@ -1,0 +1,52 @@
+//! Every decoder of bytes from disk, network or user, by the name of its
+//! target. Read by the targets and by the test that replays their corpora.
+
+/// Names, in order, and what each feeds.
+macro_rules! targets {
+    ($($name:ident => $entry:path,)*) => {
+        $(
+            /// Feeds the decoder of this name.
+            #[allow(dead_code)]
+            pub fn $name(bytes: &[u8]) {
+                $entry(bytes);
+            }
+        )*
+        /// Every target by name.
+        pub const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), $entry)),*];
+    };
+}
+
+targets! {
+    // The log.
+    log_batch => tideline_store::fuzz::batch,
+    log_rounds => tideline_store::fuzz::journal_file,
+    log_manifest => tideline_store::fuzz::manifest,
+    topic_row => tideline_queue::fuzz::topic_row,
+    // The tables.
+    table_files => tideline_store::fuzz::table_files,
+    outcome => tideline_history::fuzz::outcome,
+    day_row => tideline_history::fuzz::day_row,
+    facts_row => tideline_history::fuzz::facts_row,
+    retries_row => tideline_history::fuzz::retries_row,
+    cold_user => tideline_history::fuzz::cold_user,
+    partition_key => tideline_history::fuzz::partition_key,
+    place => tideline_history::fuzz::place,
+    catalogue_item => tideline_catalogue::fuzz::item,
+    token_row => tideline_gateway::fuzz::token_row,
+    // Calls, and answers to ours.
+    json_marks => tideline_wire::fuzz::json_marks,
+    json_bodies => tideline_wire::fuzz::json_bodies,
+    protobuf_batch => tideline_wire::fuzz::protobuf_batch,
+    cursor => tideline_wire::fuzz::cursor,
+    owner_answer => tideline_catalogue::fuzz::answer,
+    // Files of a user.
+    export_lines => tideline_gateway::fuzz::export,
+    import_ndjson => tideline_server::fuzz::import_ndjson,
+    import_csv => tideline_server::fuzz::import_csv,
+    import_movielens => tideline_server::fuzz::import_movielens,
+    import_titles => tideline_server::fuzz::import_titles,
+    import_netflix => tideline_server::fuzz::import_netflix,
+    import_youtube => tideline_server::fuzz::import_youtube,
+    import_export => tideline_server::fuzz::import_export,
+    config => tideline_server::fuzz::config,
+}
