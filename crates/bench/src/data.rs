@@ -42,6 +42,9 @@ pub(crate) struct Options {
     pub(crate) objects: u32,
     /// Whether no id is a UUID.
     pub(crate) decimal_only: bool,
+    /// Whether positions and event times are in whole seconds, as many players
+    /// send them; the targets are held against milliseconds.
+    pub(crate) whole_seconds: bool,
     /// Everything follows from it.
     pub(crate) seed: u64,
     /// The newest moment, in ms since the epoch; no event is later.
@@ -58,6 +61,7 @@ impl Options {
             days: 90,
             objects: 1_000_000,
             decimal_only: false,
+            whole_seconds: false,
             seed: 20_261_130,
             now_ms,
         }
@@ -216,11 +220,12 @@ impl DataSet {
     fn mark(&self, user: u32, object: u32, event_ms: u64, dice: u64) -> Spec {
         let duration_ms = (60 + mix(u64::from(object) ^ 0x5eed) % 5_340) * 1_000;
         let share = |shift: u32, percent: u64| (dice >> shift) & 0xfff < percent * 4096 / 100;
+        let grain = if self.options.whole_seconds { 1_000 } else { 1 };
         Spec {
             user,
             object,
-            event_ms,
-            position_ms: (dice >> 32).wrapping_mul(2_654_435_761) % duration_ms,
+            event_ms: event_ms / grain * grain,
+            position_ms: (dice >> 32).wrapping_mul(2_654_435_761) % duration_ms / grain * grain,
             duration_ms,
             part: share(0, 30).then_some((dice >> 24) as u8 % 24 + 1),
             device: share(12, 20).then_some(((dice >> 60) % DEVICES) as u8),

@@ -36,6 +36,9 @@ pub(crate) struct CoreArgs {
     /// No id is a UUID
     #[arg(long)]
     decimal: bool,
+    /// Positions and times in whole seconds
+    #[arg(long)]
+    seconds: bool,
     /// A folder to use
     #[arg(long)]
     dir: std::path::PathBuf,
@@ -188,7 +191,11 @@ fn hot(data: &DataSet) -> Found {
 
 /// Runs in a child: prints what it found as JSON.
 pub(crate) fn child(args: &CoreArgs) -> Result<(), BenchError> {
-    let options = Options { decimal_only: args.decimal, ..Options::whole(now_ms()) };
+    let options = Options {
+        decimal_only: args.decimal,
+        whole_seconds: args.seconds,
+        ..Options::whole(now_ms())
+    };
     let data = DataSet::new(options.shrunk_to(args.marks));
     let found = match args.what {
         Figure::Hot => hot(&data),
@@ -198,16 +205,13 @@ pub(crate) fn child(args: &CoreArgs) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn ask(args: &HistoryArgs, what: &str, decimal: bool) -> Result<Found, BenchError> {
+fn ask(args: &HistoryArgs, what: &str, flags: &[&str]) -> Result<Found, BenchError> {
     let own = std::env::current_exe().map_err(|e| BenchError::io("own path", &e))?;
     let folder = crate::stage::Folder::new(args, what)?;
     let mut command = Command::new("taskset");
     command.args(["-c", &args.server_core.to_string()]).arg(own);
     command.args(["core", what, "--marks", &args.marks().to_string()]);
-    command.arg("--dir").arg(folder.path()).stderr(Stdio::inherit());
-    if decimal {
-        command.arg("--decimal");
-    }
+    command.arg("--dir").arg(folder.path()).args(flags).stderr(Stdio::inherit());
     let output = command.output().map_err(|e| BenchError::io("child", &e))?;
     serde_json::from_slice(&output.stdout)
         .map_err(|_| BenchError::Protocol("a child that printed no figures"))
@@ -220,9 +224,11 @@ pub(crate) fn lines(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchErr
         [(false, "mixed ids", 48.0, 24.0), (true, "decimal ids", 40.0, 16.0)]
     {
         out.say(&format!("the core, {variant}"));
+        let flags: &[&str] = if decimal { &["--decimal"] } else { &[] };
+        let seconds = [flags, &["--seconds"]].concat();
         let mut hots = Vec::new();
         for _ in 0..if decimal { 1 } else { args.rounds } {
-            hots.push(ask(args, "hot", decimal)?);
+            hots.push(ask(args, "hot", flags)?);
         }
         let median = |of: &dyn Fn(&Found) -> f64| {
             let mut all: Vec<f64> = hots.iter().map(of).collect();
@@ -233,17 +239,26 @@ pub(crate) fn lines(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchErr
         let what = format!("a hot mark with its fingerprint, {variant}, all told");
         let note = format!(
             "growth of resident memory, allocator and index of users included; the timelines count \
-             {:.1}; Redis: 217",
-            median(&|found| each(found.heap, found))
+             {:.1}; with times in whole seconds {:.1}; Redis: 217",
+            median(&|found| each(found.heap, found)),
+            {
+                let found = ask(args, "hot", &seconds)?;
+                each(found.resident, &found)
+            }
         );
         let hot = figure(median(&|found| each(found.resident, found)));
         out.line(Line::ours(what, "bytes", hot, Target::AtMost(hot_most)).note(note));
 
-        let cold = ask(args, "cold", decimal)?;
+        let cold = ask(args, "cold", flags)?;
         let what = format!("a cold mark, {variant}, after 25 h, flushed and compacted");
         let note = format!(
-            "all files of the table; the values alone {:.1}; PostgreSQL: 202",
-            each(cold.values, &cold)
+            "all files of the table; the values alone {:.1}; with times in whole seconds {:.1}; \
+             PostgreSQL: 202",
+            each(cold.values, &cold),
+            {
+                let found = ask(args, "cold", &seconds)?;
+                each(found.disk, &found)
+            }
         );
         let line =
             Line::ours(what, "bytes", figure(each(cold.disk, &cold)), Target::AtMost(cold_most));

@@ -1,5 +1,5 @@
-//! Our side: the `tideline` program as a user would run it, on one core, with
-//! its defaults and a folder of its own; rates are not limited.
+//! Our side: the `tideline` program as a user would run it, with its defaults,
+//! on one core and over a folder of its own.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

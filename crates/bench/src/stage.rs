@@ -103,15 +103,7 @@ pub(crate) fn server_program(args: &HistoryArgs) -> Result<PathBuf, BenchError> 
     Ok(own.with_file_name("tideline"))
 }
 
-/// Settings under which ours is measured: its defaults, without limits of
-/// rate, and with whatever `more` says.
-pub(crate) fn settings(more: &[(&'static str, String)]) -> Vec<(&'static str, String)> {
-    let mut all = Vec::new();
-    all.extend_from_slice(more);
-    all
-}
-
-/// Starts ours alone in `folder`.
+/// Starts ours alone in `folder`, with its defaults and what `more` sets.
 pub(crate) fn start_ours(
     args: &HistoryArgs,
     folder: &Folder,
@@ -119,7 +111,7 @@ pub(crate) fn start_ours(
 ) -> Result<Ours, BenchError> {
     let dir = folder.path().join("tideline");
     std::fs::create_dir_all(&dir).map_err(|e| BenchError::io("make a folder", &e))?;
-    Ours::start(&server_program(args)?, args.server_core, &dir, &settings(more))
+    Ours::start(&server_program(args)?, args.server_core, &dir, more)
 }
 
 /// The app in front of Redis.
