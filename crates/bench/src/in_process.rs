@@ -22,8 +22,8 @@ use tideline_types::Millis;
 use crate::data::{DataSet, Fields, KIND, Options, Random};
 use crate::process::used;
 use crate::report::{Line, Measure, Target};
-use crate::stage::{Output, now_ms};
-use crate::{BenchError, HistoryArgs, cold_size};
+use crate::stage::{BATCH, Output, now_ms};
+use crate::{BenchError, HistoryArgs, cold_size, engine};
 
 /// What a child of `history` measures.
 #[derive(Debug, ClapArgs)]
@@ -51,6 +51,8 @@ enum Figure {
     Hot,
     /// Users at rest: bytes a mark
     Cold,
+    /// The handle over the default engines: durable marks a second
+    Engine,
 }
 
 /// What a child found.
@@ -200,6 +202,7 @@ pub(crate) fn child(args: &CoreArgs) -> Result<(), BenchError> {
     let found = match args.what {
         Figure::Hot => hot(&data),
         Figure::Cold => cold_size::cold(&data, &args.dir)?,
+        Figure::Engine => engine::history(&data, &args.dir)?,
     };
     println!("{}", serde_json::to_string(&found).expect("numbers"));
     Ok(())
@@ -271,6 +274,17 @@ pub(crate) fn lines(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchErr
             let list = figure(median(&|found| found.list_ns));
             let what = "the core alone: newest 20 of an active user";
             out.line(Line::ours(what, "ns", list, Target::Shown));
+            let whole = ask(args, "engine", flags)?;
+            let note = format!(
+                "{:.0} ns a mark; {} MiB on disk; the handle over journal and table on one core",
+                whole.write_ns,
+                whole.disk >> 20
+            );
+            let write = Measure { value: 1e9 / whole.write_ns.max(1.0), ..Measure::default() };
+            let what = format!("history without a network: durable writes of {} marks", BATCH);
+            out.line(Line::ours(what, "marks/s", write, Target::Shown).note(note));
+            let what = "history without a network: newest 20 of an active user";
+            out.line(Line::ours(what, "ns", figure(whole.list_ns), Target::Shown));
         }
     }
     Ok(())

@@ -11,7 +11,7 @@
 //! protocol), [`drive`] (many connections, and the time of every answer),
 //! `grpc`, `http`, `resp` (what a connection speaks), `process` (cores, CPU,
 //! memory), `ours`, `redis`, `app_over_redis` (who is measured), `beside`
-//! (the lines that have a peer), `alone` (those that have none), `in_process` (no
+//! (the lines that have a peer), `alone` (those that have none), `in_process`, `cold_size`, `engine` (no
 //! network), [`report`] (the table).
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -23,6 +23,7 @@ mod cold_size;
 mod data;
 mod drive;
 mod encode;
+mod engine;
 mod grpc;
 mod http;
 mod in_process;
@@ -160,6 +161,9 @@ pub enum BenchError {
     /// The peer failed.
     #[error("peer: {0}")]
     Peer(String),
+    /// We failed.
+    #[error("tideline: {0}")]
+    Ours(String),
     /// Our own engines failed.
     #[error("store: {0}")]
     Store(#[from] tideline_store::StoreError),
