@@ -30,6 +30,13 @@ pub(crate) struct Measure {
     pub(crate) failed: u64,
 }
 
+impl Measure {
+    /// The value by second of CPU that the server used.
+    fn per_cpu_second(&self) -> Option<f64> {
+        Some(self.value / self.server_core.filter(|&share| share > 0.0)?)
+    }
+}
+
 /// Which way is better, and how far it has to be.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +64,9 @@ pub(crate) struct Line {
     pub(crate) ratio: Option<f64>,
     /// The ratio of each round.
     pub(crate) rounds: Vec<f64>,
+    /// The same by second of CPU that the server used, the median: what stays
+    /// true when others are at work on the machine.
+    pub(crate) cpu_ratio: Option<f64>,
     /// What it is held to.
     pub(crate) target: Target,
     /// Whatever else a reader must know.
@@ -84,6 +94,11 @@ impl Line {
     ) -> Self {
         let ratio = |round: &(Measure, Measure)| round.0.value / round.1.value.max(1e-9);
         let ratios: Vec<f64> = rounds.iter().map(ratio).collect();
+        let by_cpu = |round: &(Measure, Measure)| {
+            Some(round.0.per_cpu_second()? / round.1.per_cpu_second()?.max(1e-9))
+        };
+        let mut cpu: Vec<f64> = rounds.iter().filter_map(by_cpu).collect();
+        cpu.sort_by(f64::total_cmp);
         let mut sorted = rounds;
         sorted.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
         let (ours, theirs) = sorted.swap_remove(sorted.len() / 2);
@@ -94,6 +109,7 @@ impl Line {
             ours,
             peer: Some((peer.to_string(), theirs)),
             rounds: ratios,
+            cpu_ratio: cpu.get(cpu.len() / 2).copied(),
             target,
             note: String::new(),
         }
@@ -107,7 +123,17 @@ impl Line {
         target: Target,
     ) -> Self {
         let (what, note) = (what.into(), String::new());
-        Self { what, unit, ours, peer: None, ratio: None, rounds: Vec::new(), target, note }
+        Self {
+            what,
+            unit,
+            ours,
+            peer: None,
+            ratio: None,
+            rounds: Vec::new(),
+            cpu_ratio: None,
+            target,
+            note,
+        }
     }
 
     /// With a note.
@@ -177,6 +203,9 @@ impl Line {
             let _ = write!(out, "  ratio {ratio:.2}x (rounds {})", rounds.join(", "));
         } else {
             out.push(' ');
+        }
+        if let Some(ratio) = self.cpu_ratio {
+            let _ = write!(out, "  by CPU second {ratio:.2}x");
         }
         let verdict = match self.met() {
             Some(true) => "MET",

@@ -26,12 +26,14 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(args: &HistoryArgs) -> Result<Self, BenchError> {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let setting = format!(
             "one core for the server (and for a peer with all that it stands on), one for the \
              client; fsync on before every acknowledgement of ours, Redis appendfsync everysec; \
-             {} marks; ratios: medians of {} rounds",
+             {} marks; ratios: medians of {} rounds; load average at the start {}",
             args.marks(),
-            args.rounds
+            args.rounds,
+            load.split(' ').next().unwrap_or("?")
         );
         Ok(Self {
             report: Report { machine: machine(), setting, lines: Vec::new() },
