@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -20,7 +19,7 @@ use tideline_history::timeline::{Timeline, Touched};
 use tideline_types::Millis;
 
 use crate::data::{DataSet, Fields, KIND, Options, Random};
-use crate::process::used;
+use crate::process::{own_cpu_ns, used};
 use crate::report::{Line, Measure, Target};
 use crate::stage::{BATCH, Output, now_ms};
 use crate::{BenchError, HistoryArgs, cold_size, engine};
@@ -144,7 +143,7 @@ fn hot(data: &DataSet) -> Found {
     let before = used(std::process::id()).map_or(0, |used| used.resident);
     let mut users: HashMap<Box<str>, Timeline> = HashMap::new();
     let (mut writer, mut fields) = (Writer::new(&rules), Fields::default());
-    let (mut accepted, mut spent) = (0, 0.0);
+    let (mut accepted, mut spent) = (0, 0);
     for some in keys.chunks(4096) {
         // The texts are made before the clock starts.
         let texts: Vec<Fields> = some
@@ -154,7 +153,7 @@ fn hot(data: &DataSet) -> Found {
                 fields.clone()
             })
             .collect();
-        let start = Instant::now();
+        let start = own_cpu_ns();
         for fields in &texts {
             let user = match users.get_mut(&*fields.user) {
                 Some(user) => user,
@@ -162,7 +161,7 @@ fn hot(data: &DataSet) -> Found {
             };
             accepted += u64::from(writer.write(user, fields, now, &mut Touched::default()));
         }
-        spent += start.elapsed().as_secs_f64();
+        spent += own_cpu_ns() - start;
     }
     let resident = used(std::process::id()).map_or(0, |used| used.resident) - before;
     let heap = users.values().map(|user| user.bytes() as u64).sum();
@@ -176,16 +175,16 @@ fn hot(data: &DataSet) -> Found {
         })
         .collect();
     let query = ListQuery { filter: Filter::default(), page: PageAt::Below(None), limit: 20 };
-    let start = Instant::now();
+    let start = own_cpu_ns();
     let rows: usize =
         names.iter().map(|name| users[&**name].list(&query, &rules, now).rows.len()).sum();
-    let list_ns = start.elapsed().as_secs_f64() * 1e9 / lists.max(1) as f64;
+    let list_ns = (own_cpu_ns() - start) as f64 / lists.max(1) as f64;
     assert!(rows > 0, "lists are not empty");
     Found {
         marks: accepted,
         resident,
         heap,
-        write_ns: spent * 1e9 / keys.len().max(1) as f64,
+        write_ns: spent as f64 / keys.len().max(1) as f64,
         list_ns,
         ..Found::default()
     }

@@ -148,6 +148,13 @@ pub(crate) fn used(pid: u32) -> Result<Used, BenchError> {
     Ok(Used { cpu: Duration::from_millis(ticks * 1000 / TICKS), resident: kib("VmRSS:") * 1024 })
 }
 
+/// Nanoseconds for which the main thread of this process has run: unlike a
+/// wall clock it stands still while others have the core.
+pub(crate) fn own_cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+}
+
 /// Shares of a core between a start and an end.
 #[derive(Debug)]
 pub(crate) struct Meter {

@@ -9,7 +9,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tideline_types::limits::LOG_WRITE_BYTES_MAX;
@@ -26,6 +26,11 @@ use crate::{AppendError, StoreError, SyncWatcher};
 
 /// How long the journal rests before it proves its last round.
 const MARK_AFTER: Duration = Duration::from_millis(50);
+
+/// A turn begins no sooner than this after the one before it began, so that
+/// appends gather where a sync takes less. What is appended after a rest is
+/// written at once; where a sync takes longer than this, nothing changes.
+const TURNS_APART: Duration = Duration::from_micros(500);
 
 /// What turns use again and again.
 #[derive(Default)]
@@ -291,6 +296,7 @@ impl Shared {
 
     /// The writer's thread.
     pub(super) fn write_until_stopped(&self) {
+        let mut last_turn: Option<Instant> = None;
         loop {
             let mut state = self.state();
             while state.waiting.is_empty() && !state.stopping {
@@ -315,6 +321,12 @@ impl Shared {
                 return;
             }
             drop(state);
+            let gather =
+                last_turn.map_or(Duration::ZERO, |last| TURNS_APART.saturating_sub(last.elapsed()));
+            if !gather.is_zero() {
+                std::thread::sleep(gather);
+            }
+            last_turn = Some(Instant::now());
             self.turn();
         }
     }
