@@ -78,7 +78,7 @@ pub enum Verdict {
 /// costs two allocations.
 #[derive(Clone, Debug, Default)]
 pub struct MarkSet {
-    text: Vec<u8>,
+    text: String,
     spans: Vec<Span>,
 }
 
@@ -105,7 +105,7 @@ struct Span {
 impl MarkSet {
     /// An empty set with room for `marks` of them.
     pub fn with_capacity(marks: usize) -> Self {
-        Self { text: Vec::with_capacity(marks * 48), spans: Vec::with_capacity(marks) }
+        Self { text: String::with_capacity(marks * 48), spans: Vec::with_capacity(marks) }
     }
 
     /// Adds a mark; its place in the set is the number of marks before it.
@@ -116,7 +116,7 @@ impl MarkSet {
             [Some(mark.user), Some(mark.id), mark.part, mark.device, mark.group, mark.event_id];
         let lengths = fields.map(|field| {
             let field = field.unwrap_or_default();
-            self.text.extend_from_slice(field.as_bytes());
+            self.text.push_str(field);
             u8::try_from(field.len()).expect("a field is at most 128 bytes")
         });
         self.spans.push(Span {
@@ -150,6 +150,12 @@ impl MarkSet {
         self.spans[index].kind
     }
 
+    /// The user of the mark at place `index`.
+    pub fn user(&self, index: usize) -> &str {
+        let span = &self.spans[index];
+        &self.text[span.at as usize..span.at as usize + usize::from(span.user)]
+    }
+
     /// The mark at place `index`.
     pub fn get(&self, index: usize) -> Mark<'_> {
         let span = &self.spans[index];
@@ -157,7 +163,7 @@ impl MarkSet {
         let mut field = |len: u8| {
             let text = &self.text[at..at + usize::from(len)];
             at += usize::from(len);
-            std::str::from_utf8(text).expect("the buffer is made of whole strings")
+            text
         };
         let (user, id) = (field(span.user), field(span.id));
         let mut optional = |len: u8| Some(field(len)).filter(|text| !text.is_empty());

@@ -323,9 +323,11 @@ impl<W> Owner<W> {
         let now = self.take(now);
         let mut verdicts = Vec::with_capacity(places.len());
         let mut waiting: Vec<(SlotId, u32)> = Vec::new();
-        for &place in places {
-            let mark = marks.get(place as usize);
-            let slot = self.slot_of(mark.user, effects);
+        // All users are found first: their memory is fetched side by side, and
+        // not one after the other between decisions.
+        let slots: Vec<SlotId> =
+            places.iter().map(|&place| self.slot_of(marks.user(place as usize), effects)).collect();
+        for (&place, slot) in places.iter().zip(slots) {
             match self.decide(slot, marks, place, shift_ms, now, path) {
                 Some(verdict) => verdicts.push((place, verdict)),
                 None => waiting.push((slot, place)),

@@ -475,8 +475,8 @@ struct Spread {
 
 impl Spread {
     fn of(marks: &MarkSet, partitions: u16) -> Self {
-        let of: Vec<u16> =
-            marks.iter().map(|mark| partition_of(mark.user.as_bytes(), partitions).0).collect();
+        let of = |place| partition_of(marks.user(place).as_bytes(), partitions).0;
+        let of: Vec<u16> = (0..marks.len()).map(of).collect();
         let mut ends = vec![0; usize::from(partitions)];
         of.iter().for_each(|at| ends[usize::from(*at)] += 1);
         let mut sum = 0;

@@ -36,7 +36,21 @@ pub struct Touched {
     retries: bool,
     /// Whether anything was applied.
     any: bool,
+    last: Last,
 }
+
+/// The day that was touched last, which the next mark mostly touches too: so
+/// the list of days stays out of the cache. Says nothing that `days` does not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last(Option<(KindId, i32)>);
+
+impl PartialEq for Last {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Last {}
 
 impl Touched {
     /// Whether nothing changed.
@@ -67,9 +81,13 @@ impl Touched {
     }
 
     fn day(&mut self, kind: KindId, day: i32) {
+        if self.last.0 == Some((kind, day)) {
+            return;
+        }
         if let Err(at) = self.days.binary_search(&(kind, day)) {
             self.days.insert(at, (kind, day));
         }
+        self.last.0 = Some((kind, day));
     }
 
     /// A row goes. Its retries may stand at rest even where they were

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let root = &args.data;
     let folder = DataFolder::open(root).map_err(|e| Failure::Failed(e.to_string()))?;
     let mut report = Report::default();
-    let checked = tokio::task::block_in_place(|| check(&folder, &mut report));
+    let checked = crate::cli::here(|| check(&folder, &mut report));
     if let Err(error) = checked {
         report.findings.push(error.to_string());
     }

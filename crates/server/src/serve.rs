@@ -87,8 +87,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String, &'static str)> {
 fn open_engines(config: &Config, options: &Options) -> Result<Engines, Failure> {
     let folder = DataFolder::open_or_make(&config.data);
     let folder = folder.map_err(|e| Failure::Failed(e.to_string()))?;
-    let opened =
-        tokio::task::block_in_place(|| Engines::open(folder, options.journal, &options.tables));
+    let opened = crate::cli::here(|| Engines::open(folder, options.journal, &options.tables));
     failing(config.data.display(), opened)
 }
 
@@ -99,7 +98,7 @@ fn open_history(
     options: tideline_history::Options,
     partitions: u16,
 ) -> Result<History, Failure> {
-    let opened = tokio::task::block_in_place(|| {
+    let opened = crate::cli::here(|| {
         History::open(
             queue.clone(),
             engines.table.clone(),

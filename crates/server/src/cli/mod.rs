@@ -41,13 +41,29 @@ pub fn run() -> ExitCode {
     // The only TLS provider that is built in; a second call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // On one core threads only take turns; and answers that become ready
+    // together leave together when nothing runs in between.
+    let one = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
+    let mut builder = match one {
+        true => tokio::runtime::Builder::new_current_thread(),
+        false => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::failed("cannot start threads", error)),
     };
     match runtime.block_on(dispatch(cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure),
+    }
+}
+
+/// Does what blocks on the caller's thread: for starts, when nothing else has
+/// to be done meanwhile.
+pub(crate) fn here<T>(what: impl FnOnce() -> T) -> T {
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(what),
+        _ => what(),
     }
 }
 
