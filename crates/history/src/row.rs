@@ -199,6 +199,10 @@ impl<'a> RowRef<'a> {
         if long(self.position_ms) || long(self.duration_ms) || self.duration_ms == Some(0) {
             return Err(BadBytes("a row has an impossible position or duration"));
         }
+        // Its day must be one that a row can have.
+        if self.event_ms.0 > LENGTH_MS_MAX as i64 {
+            return Err(BadBytes("a row's time is too far"));
+        }
         Ok(())
     }
 }

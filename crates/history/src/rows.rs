@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tideline_store::Op;
-use tideline_types::limits::{KIND_BYTES_MAX, USER_BYTES_MAX};
+use tideline_types::limits::{FIELD_BYTES_MAX, KIND_BYTES_MAX, USER_BYTES_MAX};
 use tideline_types::{Epoch, Millis, Seq};
 
 use crate::codec::{BadBytes, Reader, put_text, put_varint};
@@ -75,7 +75,7 @@ pub enum Owner {
 /// The partition key of a user: short, and never the beginning of another's.
 pub fn partition_key(user: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(20);
-    if user.len() > tideline_types::limits::FIELD_BYTES_MAX {
+    if user.len() > FIELD_BYTES_MAX {
         key.push(LONG);
         put_text(&mut key, user);
         return key;
@@ -108,7 +108,10 @@ pub fn owner_of(partition_key: &[u8]) -> Result<Owner, BadRow> {
             let hash = reader.bytes(16)?;
             Owner::Erased(hash.try_into().expect("sixteen bytes were taken"))
         }
-        LONG => Owner::User(reader.text(USER_BYTES_MAX)?.to_owned()),
+        LONG => match reader.text(USER_BYTES_MAX)? {
+            user if user.len() > FIELD_BYTES_MAX => Owner::User(user.to_owned()),
+            _ => return Err(BadBytes("a user's key is not in its shortest form").into()),
+        },
         form if is_number(form) => {
             let mut number = reader.bytes(usize::from(form))?.to_vec();
             number.reverse();

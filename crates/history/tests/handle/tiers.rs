@@ -10,7 +10,7 @@ use tideline_history::owner::Refusal;
 use tideline_history::query::{ClearFilter, Filter, ListQuery, ObjectKey, PageAt};
 use tideline_store::mem::TableCall;
 use tideline_store::{StoreError, Table, TableName};
-use tideline_types::{DAY_MS, HOUR_MS, UserId};
+use tideline_types::{DAY_MS, HOUR_MS, Millis, UserId};
 
 use crate::site::{START, Site};
 
@@ -270,4 +270,18 @@ async fn a_page_of_a_large_user_at_rest_reads_the_days_it_needs_and_no_other() {
         assert!(peeked.total.is_none_or(|total| total == count));
         reopened.history.close(Duration::ZERO);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_with_a_time_beyond_every_day_is_refused_and_nothing_of_it_is_kept() {
+    let site = Site::new(&quick());
+    site.write("u", &["a"], -5).await;
+    let user = UserId::new("u").unwrap();
+    let mut doc = site.history.export(&user).await.unwrap();
+    doc.rows[0].event_ms = Millis(i64::MAX);
+    let refused = site.history.restore(&user, doc).await;
+    assert!(matches!(refused, Err(Refusal::Restore(_))), "{refused:?}");
+    site.until_at_rest().await;
+    let site = site.reopen(&quick());
+    assert_eq!(site.ids("u").await, ["a"]);
 }
