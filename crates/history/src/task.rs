@@ -10,7 +10,8 @@
 //!   be trimmed;
 //! - the *housekeeper* empties the files of erased users and frees what has
 //!   run out;
-//! - loads of cold users and recoveries run on the blocking pool.
+//! - two *loaders* read cold users, many at a time; recoveries run on the
+//!   blocking pool.
 //!
 //! All are joined by [`Driver::close`].
 
@@ -102,6 +103,8 @@ pub(crate) struct Driver {
     options: Options,
     partitions: Box<[Mutex<Partition>]>,
     flushes: mpsc::Sender<flush::Image>,
+    /// Bounded by the users that owners let wait.
+    loads: mpsc::Sender<load::Order>,
     closed: AtomicBool,
     stop: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -154,6 +157,8 @@ impl Driver {
             }));
         }
         let (flushes, images) = mpsc::channel();
+        let (loads, orders) = mpsc::channel();
+        let orders = Arc::new(Mutex::new(orders));
         let driver = Arc::new(Self {
             rules,
             table,
@@ -164,6 +169,7 @@ impl Driver {
             options,
             partitions: owned.into(),
             flushes,
+            loads,
             closed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             threads: Mutex::default(),
@@ -174,6 +180,10 @@ impl Driver {
         this.set(Arc::downgrade(&driver)).expect("set once, here");
         let (ticker, flusher) = (Arc::clone(&driver), Arc::clone(&driver));
         let housekeeper = Arc::clone(&driver);
+        for _ in 0..LOADERS {
+            let (loader, orders) = (Arc::clone(&driver), Arc::clone(&orders));
+            driver.spawn("history-load", move || loader.run_loader(&orders));
+        }
         driver.spawn("history-tick", move || ticker.run_ticker());
         driver.spawn("history-flush", move || flusher.run_flusher(&images));
         driver.spawn("history-keep", move || housekeeper.run_housekeeper());
@@ -327,8 +337,8 @@ impl Driver {
             partition.effects = effects;
         }
         if !loads.is_empty() {
-            let driver = Arc::clone(self);
-            self.runtime.spawn_blocking(move || driver.load(at, loads));
+            // The loaders outlive every owner that has work for them.
+            _ = self.loads.send(load::Order { at, wanted: loads });
         }
     }
 
@@ -504,6 +514,8 @@ impl Spread {
 
 /// How often time passes for an owner.
 const TICK: Duration = Duration::from_millis(20);
+/// Threads that read cold users.
+const LOADERS: usize = 2;
 /// How often the housekeeper looks for erases that are due.
 const ERASES_EVERY_MS: u64 = 2_000;
 /// How often the housekeeper frees what has run out.

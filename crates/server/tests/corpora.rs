@@ -4,6 +4,8 @@
 //! it was seeded with, what reached code that nothing else reached, and what
 //! once made a decoder panic.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where it is wrong")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,15 @@
 //! Reads: cold users, and the log above a partition's place.
 
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use tideline_store::{ReadLimits, StoreError};
 use tideline_types::PartitionId;
 
 use super::Driver;
-use crate::cold;
+use crate::cold::{self, ColdUser};
 use crate::owner::SlotId;
 use crate::recovery;
 
@@ -17,18 +20,59 @@ pub(super) struct Wanted {
     pub(super) user: Box<str>,
 }
 
+/// Users of one partition whose rows are wanted.
+pub(super) struct Order {
+    pub(super) at: usize,
+    pub(super) wanted: Vec<Wanted>,
+}
+
 impl Driver {
-    /// Reads each user's rows and gives them to the owner. Blocks on the table.
-    pub(super) fn load(self: &Arc<Self>, at: usize, wanted: Vec<Wanted>) {
-        for Wanted { slot, generation, user } in wanted {
-            let hash = self.rules.user_hash(&user);
-            let rows = cold::read(&*self.table, &user, &hash);
+    /// Reads users as they are asked for, until the driver stops.
+    pub(super) fn run_loader(self: &Arc<Self>, orders: &Mutex<mpsc::Receiver<Order>>) {
+        while !self.stop.load(Ordering::Acquire) {
+            let mut taken = Vec::new();
+            {
+                let orders = orders.lock().expect("nothing panics while it is held");
+                taken.extend(orders.recv_timeout(WAIT).ok());
+                while taken.len() < ORDERS_AT_A_TIME
+                    && let Ok(order) = orders.try_recv()
+                {
+                    taken.push(order);
+                }
+            }
+            for order in taken {
+                self.load(order);
+            }
+        }
+    }
+
+    /// Reads each user's rows and gives them to the owner in one step.
+    fn load(self: &Arc<Self>, Order { at, wanted }: Order) {
+        let read = wanted.into_iter().map(|Wanted { slot, generation, user }| {
+            let rows = self.read(&user);
             if let Err(error) = &rows {
                 tracing::error!(partition = at, %error, "cannot read a user's rows");
             }
-            let now = self.now();
-            self.step(at, |owner, effects| owner.loaded(now, slot, generation, rows, effects));
-        }
+            (slot, generation, rows)
+        });
+        let read: Vec<_> = read.collect();
+        let now = self.now();
+        self.step(at, |owner, effects| {
+            for (slot, generation, rows) in read {
+                owner.loaded(now, slot, generation, rows, effects);
+            }
+        });
+    }
+
+    /// The user's cold rows. An engine that panics on damaged bytes has named
+    /// them badly, and takes neither the loader nor its other users with it.
+    fn read(&self, user: &str) -> Result<ColdUser, StoreError> {
+        let hash = self.rules.user_hash(user);
+        let read = AssertUnwindSafe(|| cold::read(&*self.table, user, &hash));
+        std::panic::catch_unwind(read).unwrap_or_else(|_| {
+            let (file, what) = ("tables/history".into(), "the engine gave up".into());
+            Err(StoreError::Damaged { file, offset: 0, what })
+        })
     }
 
     /// Makes the owner anew from the table and the log, and lets it take calls.
@@ -60,5 +104,9 @@ impl Driver {
     }
 }
 
+/// How long a loader waits for work before it looks whether it must stop.
+const WAIT: Duration = Duration::from_millis(50);
+/// Orders that one loader takes at a time.
+const ORDERS_AT_A_TIME: usize = 16;
 const READ: ReadLimits = ReadLimits { records_max: 65_536, bytes_max: 4 << 20 };
 const RECOVER_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
