@@ -40,6 +40,27 @@ pub enum Op {
     Tidy,
 }
 
+impl Op {
+    /// Whether it changes nothing.
+    fn is_read(&self) -> bool {
+        match self {
+            Self::List(_)
+            | Self::Rows(_)
+            | Self::Count(_)
+            | Self::Days(_)
+            | Self::Points(_)
+            | Self::Recording
+            | Self::Export => true,
+            Self::Delete(_)
+            | Self::Clear(_)
+            | Self::Switch(_)
+            | Self::Erase
+            | Self::Restore(_)
+            | Self::Tidy => false,
+        }
+    }
+}
+
 /// What a call or a write comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -102,7 +123,11 @@ impl<W> Owner<W> {
         waiter: W,
         effects: &mut Vec<Effect<W>>,
     ) {
-        if let Err(refusal) = self.admit(1) {
+        let in_memory = self.slots.find(user).and_then(|slot| self.slots.get(slot));
+        let reads_memory = op.is_read() && matches!(in_memory, Some(State::Hot(_)));
+        // A read of a user in memory costs none, however little is left.
+        let admitted = if reads_memory { self.running() } else { self.admit(1) };
+        if let Err(refusal) = admitted {
             effects.push(Effect::Answer(waiter, Answer::Refused(refusal)));
             return;
         }
@@ -117,13 +142,18 @@ impl<W> Owner<W> {
         self.settle(effects);
     }
 
+    /// Whether anything is taken at all.
+    fn running(&self) -> Result<(), Refusal> {
+        match &self.status {
+            Status::Running => Ok(()),
+            Status::Recovering => Err(Refusal::Overloaded("the partition is recovering")),
+            Status::Failed(error) => Err(Refusal::ReadOnly(error.to_string())),
+        }
+    }
+
     /// Whether `more` marks or calls may come in.
     pub(super) fn admit(&mut self, more: usize) -> Result<(), Refusal> {
-        match &self.status {
-            Status::Running => {}
-            Status::Recovering => return Err(Refusal::Overloaded("the partition is recovering")),
-            Status::Failed(error) => return Err(Refusal::ReadOnly(error.to_string())),
-        }
+        self.running()?;
         if self.parked + more > self.options.parked_max {
             return Err(Refusal::Overloaded("too many calls wait for users to be loaded"));
         }
