@@ -108,6 +108,7 @@ pub(crate) struct Driver {
     closed: AtomicBool,
     stop: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    housekeeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Driver {
@@ -173,6 +174,7 @@ impl Driver {
             closed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             threads: Mutex::default(),
+            housekeeper: Mutex::default(),
         });
         for partition in (0..partitions).map(PartitionId) {
             driver.recover(partition)?;
@@ -186,7 +188,10 @@ impl Driver {
         }
         driver.spawn("history-tick", move || ticker.run_ticker());
         driver.spawn("history-flush", move || flusher.run_flusher(&images));
-        driver.spawn("history-keep", move || housekeeper.run_housekeeper());
+        let keep = std::thread::Builder::new().name("history-keep".into());
+        let keep = keep.spawn(move || housekeeper.run_housekeeper());
+        let keep = keep.expect("a process at its start can make a thread");
+        *driver.housekeeper.lock().expect("held for a moment") = Some(keep);
         Ok(driver)
     }
 
@@ -262,6 +267,10 @@ impl Driver {
     /// the threads. What does not come to rest in time is in the log.
     pub(crate) fn close(self: &Arc<Self>, limit: Duration) {
         self.closed.store(true, Ordering::Release);
+        let housekeeper = self.housekeeper.lock().expect("held for a moment").take();
+        if housekeeper.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the housekeeper of history ended in a panic");
+        }
         let end = self.clock.ticks() + limit.as_millis() as u64;
         for at in 0..self.partitions.len() {
             self.lock(at).owner.drain();
@@ -271,6 +280,10 @@ impl Driver {
             std::thread::sleep(TICK);
         }
         self.stop.store(true, Ordering::Release);
+        // Each loader takes one, and looks up.
+        for _ in 0..LOADERS {
+            _ = self.loads.send(load::Order { at: 0, wanted: Vec::new() });
+        }
         let threads = std::mem::take(&mut *self.threads.lock().expect("held for a push"));
         for thread in threads {
             if thread.join().is_err() {
@@ -378,7 +391,8 @@ impl Driver {
     fn run_housekeeper(self: &Arc<Self>) {
         let mut tidied = self.clock.ticks();
         let mut looked = tidied;
-        while !self.stop.load(Ordering::Acquire) {
+        // Ends before the loaders do: it waits for users whom they read.
+        while !self.is_closed() {
             std::thread::sleep(TICK);
             let ticks = self.clock.ticks();
             if ticks.saturating_sub(looked) >= ERASES_EVERY_MS {

@@ -35,6 +35,7 @@ impl Driver {
                 let orders = orders.lock().expect("nothing panics while it is held");
                 taken.extend(orders.recv_timeout(WAIT).ok());
                 while taken.len() < ORDERS_AT_A_TIME
+                    && !self.stop.load(Ordering::Acquire)
                     && let Ok(order) = orders.try_recv()
                 {
                     taken.push(order);
