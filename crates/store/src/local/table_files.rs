@@ -30,9 +30,10 @@ pub(super) fn fact(dir: &Path, what: &'static str, error: fjall::Error) -> Store
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => {
             match error.kind() {
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-                    damaged(dir, format!("{what}: {error}"))
-                }
+                // `InvalidInput` is a seek to where a damaged length or offset points.
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::InvalidData
+                | io::ErrorKind::InvalidInput => damaged(dir, format!("{what}: {error}")),
                 _ => StoreError::io(what, &error),
             }
         }
