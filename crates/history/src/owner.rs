@@ -393,6 +393,11 @@ impl<W> Owner<W> {
         self.pack.is_empty() && self.unrested.is_empty() && self.synced.next() == self.next
     }
 
+    /// As [`Owner::is_at_rest`], and calls are taken.
+    pub fn is_settled(&self) -> bool {
+        self.is_at_rest() && matches!(self.status, Status::Running)
+    }
+
     /// From now on changes are flushed at once; for a stop.
     pub fn drain(&mut self) {
         self.draining = true;

@@ -86,6 +86,11 @@ struct Partition {
     unsent: VecDeque<Bytes>,
     /// The log is over its quota, not merely busy.
     over_quota: Option<StoreError>,
+    /// There was no space, and what had been decided was dropped. Until the
+    /// partition is at rest, or for so many ticks, nothing new is decided:
+    /// dropped again and again, it would never come to rest, and the log never
+    /// be freed.
+    full: Option<(StoreError, u32)>,
     /// Users whose pages were lately answered from their day rows.
     peeked: Peeked,
     /// Reused by every step.
@@ -153,6 +158,7 @@ impl Driver {
                 writer,
                 unsent: VecDeque::new(),
                 over_quota: None,
+                full: None,
                 peeked: Peeked::default(),
                 effects: Vec::new(),
             }));
@@ -213,8 +219,12 @@ impl Driver {
         let now = self.clock.now();
         for (at, places) in spread.parts() {
             let waiter = Waiter::Write(Arc::clone(&gate));
-            self.step(at, |owner, effects| {
-                owner.write(now, &marks, places, shift_ms, path, ack, waiter, effects);
+            self.step_partition(at, |partition, effects| match partition.refusal() {
+                Some(refusal) => effects.push(Effect::Answer(waiter, Answer::Refused(refusal))),
+                None => {
+                    let owner = &mut partition.owner;
+                    owner.write(now, &marks, places, shift_ms, path, ack, waiter, effects);
+                }
             });
         }
         gate
@@ -227,8 +237,14 @@ impl Driver {
         }
         let (tell, told) = tokio::sync::oneshot::channel();
         let now = self.clock.now();
-        self.step(self.partition_of(user), |owner, effects| {
-            owner.ask(now, user, op, Waiter::Call(tell), effects);
+        self.step_partition(self.partition_of(user), |partition, effects| {
+            match partition.refusal().filter(|_| !op.is_read()) {
+                Some(refusal) => {
+                    let answer = Answer::Refused(refusal);
+                    effects.push(Effect::Answer(Waiter::Call(tell), answer));
+                }
+                None => partition.owner.ask(now, user, op, Waiter::Call(tell), effects),
+            }
         });
         told.await.unwrap_or(Answer::Refused(Refusal::Overloaded("the server is stopping")))
     }
@@ -368,9 +384,13 @@ impl Driver {
                     partition.unsent.clear();
                     let from = partition.writer.next();
                     partition.owner.dropped(from, &error, effects);
+                    partition.full = Some((error, FULL_FOR_TICKS));
                     dropped = true;
                 }
-                _ => partition.owner.tick(now, ticks, effects),
+                _ => {
+                    partition.owner.tick(now, ticks, effects);
+                    partition.try_again();
+                }
             }
         });
         if dropped {
@@ -441,6 +461,21 @@ fn ensure_topics(queue: &Queue, topic: &TopicName, partitions: u16) -> Result<u1
 }
 
 impl Partition {
+    /// Why nothing may be decided now, if so.
+    fn refusal(&self) -> Option<Refusal> {
+        self.full.as_ref().map(|(error, _)| Refusal::from(error))
+    }
+
+    /// A tick has passed: lets calls decide again once that can come to
+    /// something.
+    fn try_again(&mut self) {
+        let settled = self.owner.is_settled();
+        self.full = self.full.take().and_then(|(error, left)| match left.checked_sub(1) {
+            Some(left) if !settled => Some((error, left)),
+            _ => None,
+        });
+    }
+
     /// Appends what is unsent. Stops, without an error, while the log is full.
     fn send(&mut self) -> Result<(), StoreError> {
         while let Some(batch) = self.unsent.front() {
@@ -528,6 +563,9 @@ impl Spread {
 
 /// How often time passes for an owner.
 const TICK: Duration = Duration::from_millis(20);
+/// How long a partition without space brings users to rest before it tries to
+/// log more, unless all are at rest: five seconds.
+const FULL_FOR_TICKS: u32 = 250;
 /// Threads that read cold users.
 const LOADERS: usize = 2;
 /// How often the housekeeper looks for erases that are due.
@@ -565,6 +603,7 @@ impl SyncWatcher for Watcher {
             partition.over_quota = None;
             partition.writer.rewind(from);
             partition.owner.dropped(from, error, effects);
+            partition.full = Some((error.clone(), FULL_FOR_TICKS));
         });
         driver.recover_later(self.partition);
     }

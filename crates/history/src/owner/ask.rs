@@ -42,7 +42,7 @@ pub enum Op {
 
 impl Op {
     /// Whether it changes nothing.
-    fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         match self {
             Self::List(_)
             | Self::Rows(_)

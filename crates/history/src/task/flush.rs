@@ -1,6 +1,5 @@
 //! Brings images to rest, moves places, frees the log behind them.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -22,7 +21,8 @@ impl Driver {
     /// Commits images as they come, many under one sync, until the driver
     /// stops and no image is left.
     pub(super) fn run_flusher(self: &Arc<Self>, images: &mpsc::Receiver<Image>) {
-        let mut places = Places::new(self.partitions());
+        // The places that were last written; none yet.
+        let mut kept = vec![Seq::ZERO; usize::from(self.partitions())];
         let mut last_places = 0;
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
@@ -33,25 +33,24 @@ impl Driver {
                 round.push(image);
             }
             if !round.is_empty() {
-                self.bring_to_rest(round, &mut places);
+                self.bring_to_rest(round);
             }
             let ticks = self.clock.ticks();
             if stopping || ticks.saturating_sub(last_places) >= PLACES_EVERY_MS {
                 last_places = ticks;
-                self.keep_places(&mut places);
+                self.keep_places(&mut kept);
             }
             if stopping {
-                self.keep_places(&mut places);
+                self.keep_places(&mut kept);
                 return;
             }
         }
     }
 
-    fn bring_to_rest(self: &Arc<Self>, round: Vec<Image>, places: &mut Places) {
+    fn bring_to_rest(self: &Arc<Self>, round: Vec<Image>) {
         let mut commits: Vec<Commit> = Vec::with_capacity(round.len());
         let mut landed = Vec::with_capacity(round.len());
         for Image { partition, flush } in round {
-            places.touched.insert(partition);
             commits.extend(flush.commits);
             landed.push((partition, flush.slot, flush.generation));
         }
@@ -67,49 +66,35 @@ impl Driver {
         }
     }
 
-    /// Writes the places of partitions that moved. The log is freed behind a
-    /// place only once the place itself is durable.
-    fn keep_places(&self, places: &mut Places) {
-        let moved = std::mem::take(&mut places.touched);
-        let kept: Vec<(PartitionId, Seq, Commit)> = moved
-            .into_iter()
-            .filter_map(|partition| {
-                let place = self.lock(usize::from(partition.0)).owner.place()?;
-                Some((partition, place.seq, cold::keep_place(partition, &place)))
+    /// Writes the places of partitions that moved. A place moves with a flush,
+    /// and also where users who were loaded turn out to be at rest, as after a
+    /// recovery: so all are looked at. The log is freed behind a place only
+    /// once the place itself is durable.
+    fn keep_places(&self, kept: &mut [Seq]) {
+        let moved: Vec<(PartitionId, Seq, Commit)> = (0..self.partitions())
+            .filter_map(|at| {
+                let place = self.lock(usize::from(at)).owner.place()?;
+                let commit = cold::keep_place(PartitionId(at), &place);
+                Some((PartitionId(at), place.seq, commit))
             })
-            .filter(|(partition, seq, _)| places.kept[usize::from(partition.0)] != *seq)
+            .filter(|(partition, seq, _)| kept[usize::from(partition.0)] != *seq)
             .collect();
-        if kept.is_empty() {
+        if moved.is_empty() {
             return;
         }
-        let commits: Vec<Commit> = kept.iter().map(|(_, _, commit)| commit.clone()).collect();
+        let commits: Vec<Commit> = moved.iter().map(|(_, _, commit)| commit.clone()).collect();
         let done: Result<(), StoreError> =
             self.table.commit(&commits).and_then(|()| self.table.sync());
-        for (partition, seq, _) in kept {
+        for (partition, seq, _) in moved {
             match &done {
                 Ok(()) => {
-                    places.kept[usize::from(partition.0)] = seq;
+                    kept[usize::from(partition.0)] = seq;
                     // The topic exists for as long as its owner does.
                     _ = self.queue.trim_allowed(&self.topic, partition, seq);
                 }
-                Err(error) => {
-                    tracing::error!(%error, %partition, "cannot keep the place");
-                    places.touched.insert(partition);
-                }
+                Err(error) => tracing::error!(%error, %partition, "cannot keep the place"),
             }
         }
-    }
-}
-
-/// Which places may have moved since they were last written.
-struct Places {
-    touched: BTreeSet<PartitionId>,
-    kept: Vec<Seq>,
-}
-
-impl Places {
-    fn new(partitions: u16) -> Self {
-        Self { touched: BTreeSet::new(), kept: vec![Seq::ZERO; usize::from(partitions)] }
     }
 }
 
