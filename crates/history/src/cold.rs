@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | history | the user | see `rows` | their rows, facts, applied (epoch, seq) |
 //! | history | the erased user's hash | facts | the facts row of a user of whom nothing else is left |
-//! | meta | `history/erasing` | partition, hash | the erase's seq, until no file holds a byte of theirs |
+//! | meta | `history/erasing` | partition, hash, the erase's seq | version, `taken_ms`; stands until no file holds a byte of theirs |
 //! | meta | `history/place` | partition | version, epoch, seq, `taken_ms` |
 //!
 //! A user's rows and the note of their erase lie under different keys, so no
@@ -46,6 +46,8 @@ pub(crate) struct Image<'a> {
 /// An erase of which some file may still hold bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Erasing {
+    /// The user's partition.
+    pub partition: PartitionId,
     /// Which user.
     pub hash: [u8; 16],
     /// Records of the user at or below this are to become empty.
@@ -92,7 +94,7 @@ pub(crate) fn commits(
     let mut commits = Vec::with_capacity(1);
     if let Some(erase) = image.erased {
         let hash = rules.user_hash(image.user);
-        commits.push(note_erasing(partition, &hash, erase, now));
+        commits.push(note_erasing(&Erasing { partition, hash, through: erase, taken_ms: now }));
         if image.timeline.is_erased_only() {
             let (puts, mut deletes): (Vec<Op>, Vec<Op>) =
                 ops.into_iter().partition(|op| matches!(op, Op::Put { .. }));
@@ -140,7 +142,8 @@ pub(crate) fn rest_erase<W>(
     let applied = rows::Applied { epoch: owner.epoch(), seq };
     let ops = rows::plan(&timeline, &touched, applied, &rules.kinds, outcome.taken_ms());
     let rest = Commit { table: TableName::History, partition_key: key.into(), ops };
-    table.commit(&[note_erasing(partition, &hash, seq, outcome.taken_ms()), rest])
+    let taken_ms = outcome.taken_ms();
+    table.commit(&[note_erasing(&Erasing { partition, hash, through: seq, taken_ms }), rest])
 }
 
 /// The partition's place, as it was last written; the beginning if never.
@@ -178,50 +181,55 @@ fn decode_place(value: &[u8]) -> Option<Place> {
     })
 }
 
-/// Erases of `partition` whose bytes may still be in files, by hash.
-pub fn erasing(table: &dyn Table, partition: PartitionId) -> Result<Vec<Erasing>, StoreError> {
-    let from = partition.0.to_be_bytes();
-    let to = partition.0.checked_add(1).map(u16::to_be_bytes);
-    let to = to.as_ref().map(<[u8; 2]>::as_slice);
-    let rows = table.scan(TableName::Meta, ERASING_KEY, &from, to, false, usize::MAX)?;
+/// Erases whose bytes may still be in files, by partition, hash and number.
+/// One scan of all partitions.
+pub fn erasing(table: &dyn Table) -> Result<Vec<Erasing>, StoreError> {
+    let rows = table.scan(TableName::Meta, ERASING_KEY, &[], None, false, usize::MAX)?;
     let read = rows.iter().map(|(key, value)| {
-        let erasing = (|| {
-            let value: &[u8; 16] = value.as_ref().try_into().ok()?;
-            Some(Erasing {
-                hash: key.get(2..)?.try_into().ok()?,
-                through: Seq(u64::from_be_bytes(value[..8].try_into().ok()?)),
-                taken_ms: Millis(i64::from_be_bytes(value[8..].try_into().ok()?)),
-            })
-        })();
-        erasing.ok_or_else(|| StoreError::Damaged {
+        decode_erasing(key, value).ok_or_else(|| StoreError::Damaged {
             file: "tables/meta".into(),
             offset: 0,
-            what: format!("note of an erase in history/{partition}"),
+            what: "note of an erase".into(),
         })
     });
     read.collect()
 }
 
-fn note_erasing(partition: PartitionId, hash: &[u8; 16], seq: Seq, now: Millis) -> Commit {
-    let mut value = seq.0.to_be_bytes().to_vec();
-    value.extend_from_slice(&now.0.to_be_bytes());
-    let op = Op::Put { sort_key: erasing_sort_key(partition, hash), value: value.into() };
+/// The write that notes an erase. Each has a note of its own: a user who is
+/// erased again while files are being emptied is not forgotten with the first.
+fn note_erasing(erasing: &Erasing) -> Commit {
+    let value = [&[ERASING_VERSION], erasing.taken_ms.0.to_be_bytes().as_slice()].concat();
+    let op = Op::Put { sort_key: erasing_sort_key(erasing), value: value.into() };
     Commit { table: TableName::Meta, partition_key: ERASING_KEY.into(), ops: vec![op] }
 }
 
 /// The write that forgets notes of erases that are done.
-pub(crate) fn forget_erasing(partition: PartitionId, done: &[Erasing]) -> Commit {
-    let ops = done.iter().map(|e| Op::Delete { sort_key: erasing_sort_key(partition, &e.hash) });
+pub(crate) fn forget_erasing(done: &[Erasing]) -> Commit {
+    let ops = done.iter().map(|e| Op::Delete { sort_key: erasing_sort_key(e) });
     Commit { table: TableName::Meta, partition_key: ERASING_KEY.into(), ops: ops.collect() }
 }
 
-fn erasing_sort_key(partition: PartitionId, hash: &[u8; 16]) -> Bytes {
-    [&partition.0.to_be_bytes(), hash.as_slice()].concat().into()
+fn erasing_sort_key(erasing: &Erasing) -> Bytes {
+    let (partition, seq) = (erasing.partition.0.to_be_bytes(), erasing.through.0.to_be_bytes());
+    [partition.as_slice(), &erasing.hash, &seq].concat().into()
+}
+
+fn decode_erasing(key: &[u8], value: &[u8]) -> Option<Erasing> {
+    let (partition, rest) = key.split_first_chunk()?;
+    let (hash, seq) = rest.split_first_chunk()?;
+    let taken = value.strip_prefix(&[ERASING_VERSION])?;
+    Some(Erasing {
+        partition: PartitionId(u16::from_be_bytes(*partition)),
+        hash: *hash,
+        through: Seq(u64::from_be_bytes(seq.try_into().ok()?)),
+        taken_ms: Millis(i64::from_be_bytes(taken.try_into().ok()?)),
+    })
 }
 
 const PLACE_KEY: &[u8] = b"history/place";
 const ERASING_KEY: &[u8] = b"history/erasing";
 const PLACE_VERSION: u8 = 1;
+const ERASING_VERSION: u8 = 1;
 
 /// Reads any bytes as a place; for fuzzing.
 pub(crate) fn fuzz_place(bytes: &[u8]) {
@@ -244,5 +252,28 @@ mod tests {
         assert_eq!(decode_place(value), Some(place));
         assert_eq!(decode_place(&value[1..]), None);
         assert_eq!(decode_place(&[]), None);
+    }
+
+    #[test]
+    fn an_erase_is_noted_by_its_number_so_that_a_later_one_outlives_the_first() {
+        let table = tideline_store::mem::MemTable::new();
+        let erase = |seq| Erasing {
+            partition: PartitionId(258),
+            hash: [7; 16],
+            through: Seq(seq),
+            taken_ms: Millis(9),
+        };
+        table.commit(&[note_erasing(&erase(3)), note_erasing(&erase(5))]).unwrap();
+        assert_eq!(erasing(&table).unwrap(), [erase(3), erase(5)]);
+        table.commit(&[forget_erasing(&[erase(3)])]).unwrap();
+        assert_eq!(erasing(&table).unwrap(), [erase(5)]);
+        let Op::Put { sort_key, value } = &note_erasing(&erase(3)).ops[0] else { panic!() };
+        let golden = [&[1, 2][..], &[7; 16], &[0, 0, 0, 0, 0, 0, 0, 3]].concat();
+        assert_eq!(
+            (sort_key.as_ref(), value.as_ref()),
+            (&golden[..], &[1, 0, 0, 0, 0, 0, 0, 0, 9][..])
+        );
+        assert_eq!(decode_erasing(&golden[1..], value), None);
+        assert_eq!(decode_erasing(&golden, &value[1..]), None);
     }
 }

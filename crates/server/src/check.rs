@@ -148,8 +148,8 @@ impl Users<'_> {
                     at.seq, at.epoch
                 ));
             }
-            cold::erasing(table, partition)?;
         }
+        cold::erasing(table)?;
         Ok(())
     }
 

@@ -26,29 +26,22 @@ impl Driver {
     /// `age_ms`.
     fn erase_older_than(self: &Arc<Self>, age_ms: i64) -> Result<(), StoreError> {
         let now = self.now();
-        let mut pending: Vec<(PartitionId, Vec<Erasing>)> = Vec::new();
-        for partition in (0..self.partitions()).map(PartitionId) {
-            let erasing = cold::erasing(&*self.table, partition)?;
-            if !erasing.is_empty() {
-                pending.push((partition, erasing));
-            }
-        }
-        let oldest = pending.iter().flat_map(|(_, e)| e).map(|e| e.taken_ms).min();
+        let pending = cold::erasing(&*self.table)?;
+        let oldest = pending.iter().map(|erase| erase.taken_ms).min();
         if oldest.is_none_or(|taken| taken.plus(age_ms) > now) {
             return Ok(());
         }
-        for (partition, erasing) in &pending {
-            self.empty_records(*partition, erasing)?;
+        for erasing in pending.chunk_by(|a, b| a.partition == b.partition) {
+            self.empty_records(erasing[0].partition, erasing)?;
         }
         self.table.purge(TableName::History)?;
-        for (partition, erasing) in &pending {
-            self.table.commit(&[cold::forget_erasing(*partition, erasing)])?;
-        }
+        self.table.commit(&[cold::forget_erasing(&pending)])?;
         self.table.sync()?;
         self.table.purge(TableName::Meta)
     }
 
     fn empty_records(&self, partition: PartitionId, erasing: &[Erasing]) -> Result<(), StoreError> {
+        // In order: of two erases of one user the later stands.
         let until: BTreeMap<[u8; 16], Seq> = erasing.iter().map(|e| (e.hash, e.through)).collect();
         let last = until.values().max().copied().unwrap_or(Seq::ZERO);
         let range = SeqRange::new(Seq::ZERO, last);
