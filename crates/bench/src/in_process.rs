@@ -241,7 +241,7 @@ pub(crate) fn lines(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchErr
         let what = format!("a hot mark with its fingerprint, {variant}, all told");
         let note = format!(
             "growth of resident memory, allocator and index of users included; the timelines count \
-             {:.1}; with times in whole seconds {:.1}; Redis: 217",
+             {:.1}; with times in whole seconds {:.1}",
             median(&|found| each(found.heap, found)),
             {
                 let found = ask(args, "hot", &seconds)?;
@@ -254,8 +254,7 @@ pub(crate) fn lines(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchErr
         let cold = ask(args, "cold", flags)?;
         let what = format!("a cold mark, {variant}, after 25 h, flushed and compacted");
         let note = format!(
-            "all files of the table; the values alone {:.1}; with times in whole seconds {:.1}; \
-             PostgreSQL: 202",
+            "all files of the table; the values alone {:.1}; with times in whole seconds {:.1}",
             each(cold.values, &cold),
             {
                 let found = ask(args, "cold", &seconds)?;
