@@ -24,12 +24,14 @@ use crate::BenchError;
 
 /// What one side of a connection speaks.
 pub(crate) trait Codec {
-    /// Bytes that open the connection.
-    fn open(&mut self, out: &mut Vec<u8>);
+    /// Bytes that open the connection; most protocols have none.
+    fn open(&mut self, _out: &mut Vec<u8>) {}
 
     /// Appends one request. Requests are numbered from 0 in the order of the
     /// calls; the answer names that number.
-    fn send(&mut self, payload: &Bytes, out: &mut Vec<u8>);
+    fn send(&mut self, payload: &Bytes, out: &mut Vec<u8>) {
+        out.extend_from_slice(payload);
+    }
 
     /// Reads what came, answers the protocol's own questions into `out`, puts
     /// finished requests into `done`, and says how many bytes it has used up.
@@ -394,12 +396,6 @@ mod tests {
     struct Echo(u64);
 
     impl Codec for Echo {
-        fn open(&mut self, _: &mut Vec<u8>) {}
-
-        fn send(&mut self, payload: &Bytes, out: &mut Vec<u8>) {
-            out.extend_from_slice(payload);
-        }
-
         fn receive(
             &mut self,
             input: &[u8],

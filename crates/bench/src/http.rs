@@ -1,7 +1,6 @@
 //! HTTP/1.1 with as little client as there can be: one request under way on a
 //! kept-alive connection, a status, a length and a body read back.
 
-use bytes::Bytes;
 use memchr::memmem::Finder;
 
 use crate::BenchError;
@@ -23,12 +22,6 @@ impl Http {
 }
 
 impl Codec for Http {
-    fn open(&mut self, _: &mut Vec<u8>) {}
-
-    fn send(&mut self, payload: &Bytes, out: &mut Vec<u8>) {
-        out.extend_from_slice(payload);
-    }
-
     fn receive(
         &mut self,
         input: &[u8],

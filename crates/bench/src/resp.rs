@@ -26,12 +26,6 @@ impl Writes {
 }
 
 impl Codec for Writes {
-    fn open(&mut self, _: &mut Vec<u8>) {}
-
-    fn send(&mut self, payload: &Bytes, out: &mut Vec<u8>) {
-        out.extend_from_slice(payload);
-    }
-
     fn receive(
         &mut self,
         input: &[u8],
@@ -76,8 +70,6 @@ enum Awaited {
 }
 
 impl Codec for Lists {
-    fn open(&mut self, _: &mut Vec<u8>) {}
-
     fn send(&mut self, payload: &Bytes, out: &mut Vec<u8>) {
         out.extend_from_slice(payload);
         let set = bulks(payload).nth(1).unwrap_or_default().to_vec();
