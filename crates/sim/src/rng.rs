@@ -1,34 +1,24 @@
 //! Random streams that depend on a seed and a concern, and on nothing else.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to choose
-/// what happens next.
+/// What happens next, drawn from the harness's numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng(tideline_harness::rng::Rng);
 
 impl Rng {
     /// The stream of one concern of one seed.
     pub(crate) fn new(seed: u64, concern: &str) -> Self {
-        let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
-        for byte in concern.bytes() {
-            state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-        let mut rng = Self(state);
-        rng.next();
-        rng
+        let name = concern.bytes().fold(0, |name: u64, byte| (name << 8) ^ u64::from(byte));
+        Self(tideline_harness::rng::Rng::new(seed).fork(name))
     }
 
     /// The next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// Evenly in `0..below`; `below` must not be 0.
     pub(crate) fn below(&mut self, below: u64) -> u64 {
-        self.next() % below
+        self.0.below(below)
     }
 
     /// True once in `n` times.
@@ -38,7 +28,7 @@ impl Rng {
 
     /// One of `from`.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len() as u64) as usize]
+        self.0.pick(from)
     }
 
     /// One of `from`, or nothing once in `n` times.
