@@ -11,6 +11,7 @@ use bytes::Bytes;
 use tideline_store::{StoreError, Table, TableName};
 use tideline_types::{DAY_MS, Millis};
 
+use crate::kinds::KindId;
 use crate::owner::{Answer, Op};
 use crate::query::{Filter, ListQuery, PageAt};
 use crate::rows::{self, DayCounts};
@@ -44,7 +45,7 @@ pub(crate) fn peek(
     }
     let Ok(counts) = rows::day_counts(&before, &rules.kinds) else { return Ok(None) };
     let Some(days) = Days::of(&counts, filter, rules, now) else { return Ok(None) };
-    let answer = days.answer(op, rules, now, &mut |kind, day| {
+    let answer = days.answer(op, filter, rules, now, &mut |kind, day| {
         let sort_key = rows::day_key(rules.kinds.name(kind), day);
         let value = table.get(TableName::History, &key, &sort_key)?;
         Ok(value.map(|value| (sort_key, value)))
@@ -56,7 +57,7 @@ pub(crate) fn peek(
 /// One day of UTC, of the kinds that are asked for.
 #[derive(Clone, Debug, Default)]
 struct Day {
-    kinds: Vec<crate::kinds::KindId>,
+    kinds: Vec<KindId>,
     count: u64,
     /// Only a part of the day is shown: it must be read to be counted.
     cut: bool,
@@ -64,15 +65,14 @@ struct Day {
 
 struct Days(BTreeMap<i32, Day>);
 
-type Read<'a> =
-    dyn FnMut(crate::kinds::KindId, i32) -> Result<Option<(Bytes, Bytes)>, StoreError> + 'a;
+type Read<'a> = dyn FnMut(KindId, i32) -> Result<Option<(Bytes, Bytes)>, StoreError> + 'a;
 
 impl Days {
     /// The days that the filter and retention leave; `None` where the user is
     /// small, or over a cap, so that counts alone do not say what is shown.
     fn of(counts: &DayCounts, filter: &Filter, rules: &Rules, now: Millis) -> Option<Self> {
         let mut days: BTreeMap<i32, Day> = BTreeMap::new();
-        let mut per_kind: BTreeMap<crate::kinds::KindId, u64> = BTreeMap::new();
+        let mut per_kind: BTreeMap<KindId, u64> = BTreeMap::new();
         for (&(kind, day), &count) in counts {
             *per_kind.entry(kind).or_default() += count;
             if !filter.kinds.is_empty() && !filter.kinds.contains(&kind) {
@@ -102,6 +102,7 @@ impl Days {
     fn answer(
         mut self,
         op: &Op,
+        filter: &Filter,
         rules: &Rules,
         now: Millis,
         read: &mut Read<'_>,
@@ -109,11 +110,6 @@ impl Days {
         let cut: Vec<i32> = self.0.iter().filter(|(_, day)| day.cut).map(|(at, _)| *at).collect();
         for at in cut {
             let Some(part) = self.load(&[at], read, rules)? else { return Ok(None) };
-            let filter = match op {
-                Op::List(query) => &query.filter,
-                Op::Count(filter) => filter,
-                _ => return Ok(None),
-            };
             if let Some(day) = self.0.get_mut(&at) {
                 day.count = part.count(filter, rules, now) as u64;
             }

@@ -23,12 +23,14 @@ mod tidy;
 mod users;
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hashbrown::DefaultHashBuilder;
 use tideline_queue::{PartitionWriter, Queue, TopicSpec};
 use tideline_store::batch::Record;
 use tideline_store::{AppendError, Clock, StoreError, SyncWatcher, Table};
@@ -505,21 +507,22 @@ fn log_error(error: &dyn std::fmt::Display) -> StoreError {
 /// Remembers, roughly, who was asked for: a few hundred hashes, each in the one
 /// place it may have.
 #[derive(Debug)]
-struct Peeked(Box<[u64; 256]>);
+struct Peeked {
+    hashes: Box<[u64; 256]>,
+    hasher: DefaultHashBuilder,
+}
 
 impl Default for Peeked {
     fn default() -> Self {
-        Self(Box::new([0; 256]))
+        Self { hashes: Box::new([0; 256]), hasher: DefaultHashBuilder::default() }
     }
 }
 
 impl Peeked {
     /// Whether the user was seen lately; they are from now on.
     fn seen(&mut self, user: &str) -> bool {
-        let hash = user.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        let place = &mut self.0[(hash >> 56) as usize];
+        let hash = self.hasher.hash_one(user);
+        let place = &mut self.hashes[(hash >> 56) as usize];
         std::mem::replace(place, hash) == hash
     }
 }
