@@ -65,20 +65,37 @@ pub fn read(table: &dyn Table, user: &str, hash: &[u8; 16]) -> Result<ColdUser, 
     Ok(ColdUser { rows, erased })
 }
 
-/// The user as their rows say, and the last outcome that these have applied.
-pub(crate) fn load(cold: &ColdUser, kinds: &Kinds) -> Result<(Timeline, Seq), StoreError> {
+/// A user as the tables say.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) timeline: Timeline,
+    /// The last outcome that the rows have applied.
+    pub(crate) applied: Seq,
+    /// Rows that an erase made void and that still stand: the next image has
+    /// to delete them, or they would mingle with what it writes.
+    pub(crate) void: Touched,
+}
+
+/// The user as their rows say.
+pub(crate) fn load(cold: &ColdUser, kinds: &Kinds) -> Result<Loaded, StoreError> {
     let damaged = |error: rows::BadRow| StoreError::Damaged {
         file: "tables/history".into(),
         offset: 0,
         what: error.to_string(),
     };
     let own = rows::load(&cold.rows, kinds).map_err(damaged)?;
+    let mut void = Touched::default();
     if cold.erased.is_empty() {
-        return Ok((own.0, own.1.seq));
+        return Ok(Loaded { timeline: own.0, applied: own.1.seq, void });
     }
-    let void = rows::load(&cold.erased, kinds).map_err(damaged)?;
-    let newer = if own.1.seq > void.1.seq { own } else { void };
-    Ok((newer.0, newer.1.seq))
+    let erased = rows::load(&cold.erased, kinds).map_err(damaged)?;
+    let newer = if own.1.seq > erased.1.seq {
+        own
+    } else {
+        void = rows::touched(&cold.rows, kinds).map_err(damaged)?;
+        erased
+    };
+    Ok(Loaded { timeline: newer.0, applied: newer.1.seq, void })
 }
 
 /// The writes that bring `image` to rest, in order.
@@ -127,23 +144,27 @@ pub(crate) fn rest_erase<W>(
     seq: Seq,
     outcome: &[u8],
 ) -> Result<(), StoreError> {
+    let bad = |what: String| StoreError::Damaged { file: "history".into(), offset: seq.0, what };
     let (rules, partition) = (owner.rules(), owner.stream().partition);
     let key = rows::erased_key(hash);
     let erased = table.scan(TableName::History, &key, &[], None, false, usize::MAX)?;
-    let (mut timeline, applied) = load(&ColdUser { rows: Vec::new(), erased }, &rules.kinds)?;
-    if seq <= applied {
-        return Ok(());
-    }
-    let bad = |what: String| StoreError::Damaged { file: "history".into(), offset: seq.0, what };
     let outcome = OutcomeRef::decode(outcome).map_err(|error| bad(error.to_string()))?;
+    let taken_ms = outcome.taken_ms();
+    // Noted again even where the rest is there: nothing says that the note,
+    // under a key of its own, came through the same crash.
+    let note = note_erasing(&Erasing { partition, hash, through: seq, taken_ms });
+    let Loaded { mut timeline, applied, .. } =
+        load(&ColdUser { rows: Vec::new(), erased }, &rules.kinds)?;
+    if seq <= applied {
+        return table.commit(&[note]);
+    }
     let mut touched = Touched::default();
     let done = timeline.apply(&outcome, &rules.kinds, &mut touched);
     done.map_err(|error| bad(error.to_string()))?;
     let applied = rows::Applied { epoch: owner.epoch(), seq };
-    let ops = rows::plan(&timeline, &touched, applied, &rules.kinds, outcome.taken_ms());
+    let ops = rows::plan(&timeline, &touched, applied, &rules.kinds, taken_ms);
     let rest = Commit { table: TableName::History, partition_key: key.into(), ops };
-    let taken_ms = outcome.taken_ms();
-    table.commit(&[note_erasing(&Erasing { partition, hash, through: seq, taken_ms }), rest])
+    table.commit(&[note, rest])
 }
 
 /// The partition's place, as it was last written; the beginning if never.

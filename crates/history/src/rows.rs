@@ -267,6 +267,15 @@ pub fn load(rows: &[(Bytes, Bytes)], kinds: &Kinds) -> Result<(Timeline, Applied
     Ok((found.timeline, found.applied))
 }
 
+/// What stands among `rows`, as something that has to be written anew.
+pub(crate) fn touched(rows: &[(Bytes, Bytes)], kinds: &Kinds) -> Result<Touched, BadRow> {
+    let found = Found::read(rows, kinds)?;
+    Ok(match rows {
+        [] => Touched::default(),
+        _ => Touched::all(found.days.into_keys()),
+    })
+}
+
 /// The day rows that the facts count and that are not among `rows`, though no
 /// retention explains it. For checks of a whole folder.
 pub fn missing_days(

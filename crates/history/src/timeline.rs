@@ -53,6 +53,13 @@ impl PartialEq for Last {
 impl Eq for Last {}
 
 impl Touched {
+    /// Everything there is of a user with marks on `days`.
+    pub(crate) fn all(days: impl Iterator<Item = (KindId, i32)>) -> Self {
+        let mut all = Self { retries: true, any: true, ..Self::default() };
+        days.for_each(|(kind, day)| all.day(kind, day));
+        all
+    }
+
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         !self.any

@@ -16,12 +16,11 @@ use super::{
     Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, Slots, State,
     Status, Waiting,
 };
-use crate::cold::{self, ColdUser};
+use crate::cold::{self, ColdUser, Loaded};
 use crate::kinds::Kinds;
 use crate::mark::Verdict;
 use crate::outcome::OutcomeRef;
 use crate::pack::Pack;
-use crate::timeline::Touched;
 
 /// Erases found in the log, by the keyed hash of their user.
 pub type Erases = BTreeMap<[u8; 16], (Seq, Bytes)>;
@@ -158,8 +157,12 @@ impl<W> Owner<W> {
                 self.hot_bytes += DIRTY_BYTES;
                 self.dirty.push_front((first, slot));
             }
+            // Void rows are durably gone before the place passes their erase,
+            // so an overlay without it finds none; they would wait for the
+            // user's next change.
+            (Some(_), None) => self.hot_bytes += DIRTY_BYTES,
             (None, Some(first)) => super::tier::leave(&mut self.unrested, first),
-            (_, None) => {}
+            (None, None) => {}
         }
         if let Some(state) = self.slots.get_mut(slot) {
             *state = State::Hot(hot);
@@ -262,20 +265,26 @@ impl<W> Owner<W> {
     }
 }
 
-/// A user's cold rows with the log's outcomes above them.
+/// A user's cold rows with the log's outcomes above them. Rows that an erase
+/// made void come to rest anew, and so does every erase of the overlay: it is
+/// noted under another key, which may not have come through the same crash.
 fn fold<W>(cold: ColdUser, waiting: &Waiting<W>, kinds: &Kinds) -> Result<Hot, StoreError> {
-    let (mut timeline, applied) = cold::load(&cold, kinds)?;
-    let mut touched = Touched::default();
-    let mut any = false;
+    let Loaded { mut timeline, applied, void: mut touched } = cold::load(&cold, kinds)?;
+    let mut any = !touched.is_empty();
     let mut erased = None;
-    for (seq, value) in waiting.overlay.iter().filter(|(seq, _)| *seq > applied) {
+    for (seq, value) in &waiting.overlay {
         let bad = |what: String| StoreError::Damaged { file: "history".into(), offset: 0, what };
         let outcome = OutcomeRef::decode(value).map_err(|error| bad(error.to_string()))?;
-        if matches!(outcome, OutcomeRef::Erase { .. }) {
+        let is_erase = matches!(outcome, OutcomeRef::Erase { .. });
+        if is_erase {
             erased = Some(*seq);
         }
-        timeline.apply(&outcome, kinds, &mut touched).map_err(|error| bad(error.to_string()))?;
-        any = true;
+        if *seq > applied {
+            timeline
+                .apply(&outcome, kinds, &mut touched)
+                .map_err(|error| bad(error.to_string()))?;
+        }
+        any |= is_erase || *seq > applied;
     }
     let dirty = any.then(|| Box::new(Dirty { touched, erased, ..Dirty::default() }));
     Ok(Hot { timeline, dirty, used: SECOND_CHANCES })
