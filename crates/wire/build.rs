@@ -1,29 +1,28 @@
-//! Makes the gRPC types from the `.proto` files, with no `protoc`.
+//! Makes the types from the `.proto` files, with no `protoc`.
 //!
-//! Twice: once whole, for clients and for every message; once the server's
-//! side alone, where the requests that carry marks stay raw bytes.
+//! The history service twice: once whole, for clients and for every message;
+//! once the server's side alone, where the requests that carry marks stay raw
+//! bytes. The messages of comments once.
 
 use prost::Message as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let proto = "proto/tideline/history/v1/history.proto";
+    let history = "proto/tideline/history/v1/history.proto";
+    let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
     println!("cargo::rerun-if-changed=proto");
-    let files = protox::compile([proto], ["proto"])?;
+    let files = protox::compile([history, danmaku], ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), files.encode_to_vec())?;
 
     let (client, server) = (out.join("client"), out.join("server"));
     std::fs::create_dir_all(&client)?;
     std::fs::create_dir_all(&server)?;
-    tonic_prost_build::configure()
-        .build_server(false)
-        .out_dir(client)
-        .compile_fds(files.clone())?;
+    tonic_prost_build::configure().build_server(false).out_dir(client).compile_fds(files)?;
     tonic_prost_build::configure()
         .build_client(false)
         .extern_path(".tideline.history.v1", "crate::history_v1")
         .extern_path(".tideline.history.v1.RecordRequest", "crate::RawRecord")
         .out_dir(server)
-        .compile_fds(files)?;
+        .compile_fds(protox::compile([history], ["proto"])?)?;
     Ok(())
 }

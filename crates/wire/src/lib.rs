@@ -1,4 +1,4 @@
-//! Shapes on the wire: gRPC messages, JSON bodies, cursors, exports.
+//! Shapes on the wire: gRPC messages, JSON bodies, cursors, exports, comments.
 //!
 //! Conversions only. What comes from a caller is parsed into borrowed fields
 //! and checked against the limits; what is wrong is a [`Fault`] that names the
@@ -8,6 +8,7 @@
 
 mod batch;
 pub mod cursor;
+pub mod danmaku;
 mod fault;
 #[doc(hidden)]
 pub mod fuzz;
@@ -29,6 +30,13 @@ pub mod history_v1 {
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
 pub mod history_v1_server {
     include!(concat!(env!("OUT_DIR"), "/server/tideline.history.v1.rs"));
+}
+
+/// The messages of `tideline.danmaku.v1`. The code writes and reads them one
+/// element at a time ([`danmaku::proto`]); these are for clients and tests.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod danmaku_v1 {
+    include!(concat!(env!("OUT_DIR"), "/client/tideline.danmaku.v1.rs"));
 }
 
 /// All `.proto` files, as a serialized `FileDescriptorSet`; for reflection.
