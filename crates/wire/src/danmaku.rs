@@ -9,11 +9,15 @@
 //! what, of segments or of sockets. What each format keeps and loses is
 //! written in `docs/danmaku-formats.md`.
 
+pub mod artplayer;
+pub mod dandanplay;
+pub mod dplayer;
 mod item;
 pub mod json;
 pub mod proto;
 #[cfg(test)]
 mod samples;
+pub mod smart;
 mod text;
 mod time;
 pub mod xml;
