@@ -14,6 +14,7 @@ pub mod dandanplay;
 pub mod dplayer;
 mod item;
 pub mod json;
+pub mod positioned;
 pub mod proto;
 #[cfg(test)]
 mod samples;
