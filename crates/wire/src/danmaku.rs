@@ -10,10 +10,12 @@
 //! written in `docs/danmaku-formats.md`.
 
 pub mod artplayer;
+pub mod ass;
 pub mod dandanplay;
 pub mod dplayer;
 mod item;
 pub mod json;
+mod loss;
 pub mod positioned;
 pub mod proto;
 #[cfg(test)]
@@ -24,5 +26,6 @@ mod time;
 pub mod xml;
 
 pub use item::{Attr, Item, Mode, Pool, Sender};
+pub use loss::{Form, Loss, LossReport, losses};
 pub use text::{chars, clean, is_invisible};
 pub use time::{BadSeconds, parse_seconds_ms, push_seconds, push_seconds_5};
