@@ -77,6 +77,10 @@ pub const SOURCE_BATCH_MAX: usize = 1_000;
 /// Bytes in the answer of a source, at most.
 pub const SOURCE_BODY_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes of one comment in a file that is imported, at most, with all that
+/// belongs to it. Scripts of two megabytes exist.
+pub const DANMAKU_ELEMENT_BYTES_MAX: usize = 4 << 20;
+
 const _: () = assert!(SOURCE_BATCH_MAX <= SOURCE_IDS_MAX);
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);

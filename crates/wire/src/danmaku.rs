@@ -9,6 +9,7 @@
 //! what, of segments or of sockets. What each format keeps and loses is
 //! written in `docs/danmaku-formats.md`.
 
+pub mod acfun;
 pub mod artplayer;
 pub mod ass;
 pub mod dandanplay;
@@ -16,8 +17,10 @@ pub mod dplayer;
 mod item;
 pub mod json;
 mod loss;
+pub mod niconico;
 pub mod positioned;
 pub mod proto;
+pub mod read;
 #[cfg(test)]
 mod samples;
 pub mod smart;

@@ -6,6 +6,8 @@
 //! after (so a viewer's flags are put in front of bytes that all share).
 //! As proto3 says, a field that is 0 or empty is left out.
 
+mod read;
 mod write;
 
+pub use read::Reader;
 pub use write::{put_item, put_state};

@@ -10,7 +10,7 @@ use super::Item;
 use crate::json::push_u64;
 
 /// A text that is no time in a video.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum BadSeconds {
     /// Not a decimal number; also `NaN` and `inf`.
     #[error("not a decimal number")]

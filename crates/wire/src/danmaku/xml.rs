@@ -11,6 +11,10 @@
 //!   CDATA;
 //! - no character that XML cannot carry is there in any form.
 
+pub(in crate::danmaku) mod parts;
+mod read;
+pub(in crate::danmaku) mod scan;
 mod write;
 
+pub use read::Reader;
 pub use write::{Head, put_head, put_item, put_tail};
