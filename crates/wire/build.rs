@@ -9,15 +9,24 @@ use prost::Message as _;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = "proto/tideline/history/v1/history.proto";
     let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
+    let live = "proto/tideline/live/v1/live.proto";
     println!("cargo::rerun-if-changed=proto");
-    let files = protox::compile([history, danmaku], ["proto"])?;
+    let files = protox::compile([history, danmaku, live], ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), files.encode_to_vec())?;
 
-    let (client, server) = (out.join("client"), out.join("server"));
-    std::fs::create_dir_all(&client)?;
-    std::fs::create_dir_all(&server)?;
-    tonic_prost_build::configure().build_server(false).out_dir(client).compile_fds(files)?;
+    let [client, server, frames] = ["client", "server", "live"].map(|name| out.join(name));
+    for folder in [&client, &server, &frames] {
+        std::fs::create_dir_all(folder)?;
+    }
+    tonic_prost_build::configure()
+        .build_server(false)
+        .out_dir(client)
+        .compile_fds(protox::compile([history, danmaku], ["proto"])?)?;
+    tonic_prost_build::configure()
+        .extern_path(".tideline.history.v1", "crate::history_v1")
+        .out_dir(frames)
+        .compile_fds(protox::compile([live], ["proto"])?)?;
     tonic_prost_build::configure()
         .build_client(false)
         .extern_path(".tideline.history.v1", "crate::history_v1")

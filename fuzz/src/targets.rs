@@ -38,6 +38,7 @@ targets! {
     json_bodies => tideline_wire::fuzz::json_bodies,
     protobuf_batch => tideline_wire::fuzz::protobuf_batch,
     cursor => tideline_wire::fuzz::cursor,
+    live_frames => tideline_wire::fuzz::live_frames,
     owner_answer => tideline_catalogue::fuzz::answer,
     // Files of a user.
     export_lines => tideline_gateway::fuzz::export,

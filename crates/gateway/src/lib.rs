@@ -19,6 +19,7 @@ mod grpc;
 mod http;
 mod intake;
 mod join;
+mod live;
 mod meters;
 mod op;
 mod openapi;

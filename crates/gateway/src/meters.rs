@@ -4,6 +4,7 @@
 //! allocates, and holds the same memory whether anyone reads it or not.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub(crate) struct Meters {
     named: AtomicU64,
     /// Calls under way.
     pub under_way: AtomicU64,
+    /// Live connections.
+    live: Arc<AtomicU64>,
     /// Marks that came in, over all faces.
     pub marks: AtomicU64,
     /// Of these, those that were refused.
@@ -45,6 +48,7 @@ impl Default for Meters {
             seed: seed(),
             named: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
+            live: Arc::default(),
             marks: AtomicU64::new(0),
             marks_rejected: AtomicU64::new(0),
         }
@@ -63,6 +67,12 @@ impl Meters {
             let at = Code::ALL.iter().position(|c| *c == code).unwrap_or(Code::ALL.len() - 1);
             meter.errors[at].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts one live connection until the guard is dropped.
+    pub(crate) fn connected(&self) -> Connected {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        Connected(Arc::clone(&self.live))
     }
 
     /// A name for a request: no two of this process are the same, and those of
@@ -84,6 +94,7 @@ impl Meters {
     pub(crate) fn write(&self, out: &mut String) {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         gauge(out, "tideline_calls_under_way", "Calls under way.", load(&self.under_way) as f64);
+        gauge(out, "tideline_live_connections", "Live connections.", load(&self.live) as f64);
         counter(out, "tideline_marks_total", "Marks that came in.", load(&self.marks));
         let rejected = load(&self.marks_rejected);
         counter(out, "tideline_marks_rejected_total", "Marks that were refused.", rejected);
@@ -121,6 +132,15 @@ impl Meters {
                 );
             }
         }
+    }
+}
+
+/// One live connection, counted.
+pub(crate) struct Connected(Arc<AtomicU64>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

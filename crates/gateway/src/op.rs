@@ -71,6 +71,8 @@ ops! {
     Settings "settings_get" ReadUser,
     /// Sets switches.
     SetSettings "settings_put" WriteUser,
+    /// One connection, and each frame on it.
+    Live "live" Known,
     /// Everything of a user, to keep.
     Export "history_export" ReadUser,
     /// And back.

@@ -14,6 +14,8 @@ mod fixture;
 mod grpc;
 #[path = "faces/history.rs"]
 mod history;
+#[path = "faces/live.rs"]
+mod live;
 #[path = "faces/operate.rs"]
 mod operate;
 #[path = "faces/scenarios.rs"]

@@ -21,6 +21,8 @@ pub const BODY_BYTES_MAX: usize = 8 << 20;
 pub const BATCH_MARKS_MAX: usize = 10_000;
 /// Keys in one batch read or delete, at most.
 pub const BATCH_KEYS_MAX: usize = 1_000;
+/// Bytes in one frame of a live connection, at most.
+pub const LIVE_FRAME_BYTES_MAX: usize = 1 << 20;
 /// Rows in one page of a list, at most.
 pub const PAGE_ROWS_MAX: usize = 100;
 /// The largest position or duration, in ms (about 285 years).

@@ -144,7 +144,10 @@ fn varint(wire_type: WireType, buf: &mut &[u8]) -> Result<u64, BadMessage> {
     Ok(decode_varint(buf)?)
 }
 
-fn delimited<'a>(wire_type: WireType, buf: &mut &'a [u8]) -> Result<&'a [u8], BadMessage> {
+pub(crate) fn delimited<'a>(
+    wire_type: WireType,
+    buf: &mut &'a [u8],
+) -> Result<&'a [u8], BadMessage> {
     check_wire_type(WireType::LengthDelimited, wire_type)?;
     let len = decode_varint(buf)?;
     let len = usize::try_from(len).ok().filter(|len| *len <= buf.len()).ok_or(BadMessage::Short)?;

@@ -20,6 +20,21 @@ pub fn json_bodies(bytes: &[u8]) {
     let _ = json::read_items(bytes);
 }
 
+/// Frames of a live connection, in both encodings.
+pub fn live_frames(bytes: &[u8]) {
+    let checked = |mark: Result<crate::MarkFields<'_>, crate::Fault>| {
+        let _ = mark.and_then(|mark| mark.check());
+    };
+    if let Ok(crate::json::UpJson { say: crate::json::SayJson::Progress(progress), .. }) =
+        json::read_up(bytes)
+    {
+        let _ = progress.read(checked);
+    }
+    if let Ok(crate::live::Up::Progress(batch)) = crate::live::read_up(bytes) {
+        protobuf_batch(batch);
+    }
+}
+
 /// Marks in protobuf.
 pub fn protobuf_batch(bytes: &[u8]) {
     let _ = crate::read_batch(bytes, |mark| {
@@ -44,15 +59,17 @@ mod tests {
             super::json_marks(&bytes);
             super::json_bodies(&bytes);
             super::protobuf_batch(&bytes);
+            super::live_frames(&bytes);
             super::cursor(&bytes);
         }
 
         #[test]
         fn no_json_decoder_panics(
-            text in r#"(\{"(marks|keys|items|kind|id|recording)":|\[|\]|\}|"[a-z\\u0-9]{0,6}"|[0-9.eE-]{1,3}|,|null){0,20}"#,
+            text in r#"(\{"(marks|keys|items|kind|id|recording|type|room)":|\[|\]|\}|"[a-z\\u0-9]{0,6}"|[0-9.eE-]{1,3}|,|null){0,20}"#,
         ) {
             super::json_marks(text.as_bytes());
             super::json_bodies(text.as_bytes());
+            super::live_frames(text.as_bytes());
         }
     }
 }

@@ -6,11 +6,13 @@
 //! and a string with half a surrogate pair is refused. Nesting is bounded.
 
 mod body;
+mod live;
 mod marks;
 mod reader;
 mod write;
 
 pub use body::{ItemJson, KeyJson, PutItem, read_item, read_items, read_keys, read_recording};
+pub use live::{ProgressJson, SayJson, UpJson, read_up};
 pub use marks::{Shape, read_batch, read_lines, read_marks};
 pub use reader::{Fields, Reader, Syntax, Text, Value};
 pub use write::{

@@ -13,6 +13,7 @@ mod fault;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod json;
+pub mod live;
 mod mark;
 
 pub use batch::{BadMessage, BatchHead, RawRecord, batch_user, read_batch};
@@ -30,6 +31,12 @@ pub mod history_v1 {
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
 pub mod history_v1_server {
     include!(concat!(env!("OUT_DIR"), "/server/tideline.history.v1.rs"));
+}
+
+/// The frames of `tideline.live.v1`, for clients.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod live_v1 {
+    include!(concat!(env!("OUT_DIR"), "/live/tideline.live.v1.rs"));
 }
 
 /// The messages of `tideline.danmaku.v1`. The code writes and reads them one

@@ -4,7 +4,7 @@
 //! set that history decides; everything else is plain messages.
 
 mod reads;
-mod record;
+pub(crate) mod record;
 mod service;
 
 use tideline_wire::history_v1_server::history_service_server::HistoryServiceServer;

@@ -30,7 +30,7 @@ pub(super) async fn one(
     caller: Arc<Caller>,
     message: RawRecord,
 ) -> Result<v1::RecordResponse, Problem> {
-    take(gateway, &caller, op, &message).await
+    take(gateway, &caller, op, &message.0, None).await
 }
 
 /// Takes the marks of each message, in order, and answers in order. A message
@@ -52,7 +52,7 @@ pub(super) fn stream(
             let started = Instant::now();
             let taken = match gateway.enter() {
                 Err(problem) => Err(problem),
-                Ok(_under_way) => take(&gateway, &caller, Op::RecordStream, &message).await,
+                Ok(_under_way) => take(&gateway, &caller, Op::RecordStream, &message.0, None).await,
             };
             let code = taken.as_ref().err().map(|problem| problem.code);
             gateway.inner.meters.count(Op::RecordStream, started.elapsed(), code);
@@ -75,24 +75,27 @@ fn refused(message: &RawRecord, problem: Problem) -> v1::RecordResponse {
     }
 }
 
-async fn take(
+/// Takes the marks of a `RecordRequest`; where it names no user they are
+/// `own`'s, and if that is none either, each mark names its own.
+pub(crate) async fn take(
     gateway: &Gateway,
     caller: &Caller,
     op: Op,
-    message: &RawRecord,
+    message: &[u8],
+    own: Option<&UserId>,
 ) -> Result<v1::RecordResponse, Problem> {
     let kinds = gateway.inner.history.kinds();
-    let room = message.0.len() / MARK_BYTES + 1;
+    let room = message.len() / MARK_BYTES + 1;
     // The user may stand behind the marks, so it is looked for first; it is
     // the first field wherever a client writes it in order.
-    let user = user_of(&message.0)?;
-    let user = if user.is_empty() { None } else { Some(gateway.user(caller, user)?) };
+    let user = user_of(message)?;
+    let user = if user.is_empty() { own.cloned() } else { Some(gateway.user(caller, user)?) };
     admit(gateway, caller, op, user.as_ref())?;
     let mut intake = match &user {
         Some(user) => Intake::of_user(kinds, user, room),
         None => Intake::of_many(kinds, room),
     };
-    let head = read_batch(&message.0, |mark| intake.take(Ok(mark))).map_err(bad_message)?;
+    let head = read_batch(message, |mark| intake.take(Ok(mark))).map_err(bad_message)?;
     let ack = if head.ack == v1::Ack::Fast as i32 { Ack::Fast } else { Ack::Durable };
     let shift_ms = gateway.shift_ms(head.client_now_ms);
     let path = if op == Op::Merge { Path::Merge } else { Path::Live };

@@ -30,11 +30,11 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 const BACKUP_MAX: Duration = Duration::from_hours(24);
 
 /// One call, let in and named.
-pub(super) struct Call {
+pub(crate) struct Call {
     pub(super) op: Op,
-    pub(super) caller: Arc<Caller>,
-    pub(super) query: Query,
-    pub(super) parts: Parts,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) query: Query,
+    pub(crate) parts: Parts,
     params: RawPathParams,
     body: Option<Body>,
 }

@@ -60,12 +60,17 @@ pub(super) async fn batch(gateway: Gateway, mut call: Call) -> Result<Response, 
 
 fn how(gateway: &Gateway, call: &Call, known: &[&str]) -> Result<(Ack, i64), Problem> {
     call.query.only(known)?;
-    let ack = match call.query.one("ack")? {
-        None | Some("durable") => Ack::Durable,
-        Some("fast") => Ack::Fast,
-        Some(_) => return Err(Problem::invalid("ack: must be durable or fast")),
-    };
+    let ack = ack_of(call.query.one("ack")?)?;
     Ok((ack, gateway.shift_ms(call.header_millis("x-client-now-ms")?)))
+}
+
+/// When a write is answered, as it was asked for.
+pub(crate) fn ack_of(asked: Option<&str>) -> Result<Ack, Problem> {
+    match asked {
+        None | Some("durable") => Ok(Ack::Durable),
+        Some("fast") => Ok(Ack::Fast),
+        Some(_) => Err(Problem::invalid("ack: must be durable or fast")),
+    }
 }
 
 fn is_lines(call: &Call) -> bool {

@@ -22,11 +22,13 @@ use http::Method;
 use tideline_wire::Code;
 
 use crate::Gateway;
+use crate::live;
 use crate::op::Op;
 use crate::problem::Problem;
 use door::on;
 
-pub(crate) use history::object_key;
+pub(crate) use door::Call;
+pub(crate) use history::{ack_of, object_key};
 pub(crate) use query::find_kind;
 
 const GET: MethodFilter = MethodFilter::GET;
@@ -83,6 +85,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
                 "/v1/topics/{topic}/records",
                 on(POST, Op::Produce, topics::produce).merge(on(GET, Op::Fetch, topics::fetch)),
             )
+            .route("/v1/live", on(GET, Op::Live, live::connect))
             .route("/v1/tickets", on(POST, Op::Ticket, tokens::ticket))
             .route(
                 "/v1/tokens",

@@ -138,6 +138,10 @@ calls! {
           ("limit", Type::Integer, "1 to 10,000; 100 if not said."),
           ("wait_ms", Type::Integer, "How long to wait for a record; at most 60,000.")],
         NO_HEADERS, None, ("200", Some((LINES, "Text")));
+    "live" Get "/v1/live" "A WebSocket for heartbeats up and what happens down: frames in JSON \
+        (subprotocol `tideline.v1.json`, the default) or protobuf (`tideline.v1.pb`).",
+        &[("ticket", Type::String, "Where a header cannot be set.")],
+        NO_HEADERS, None, ("101", None);
     "ticket" Post "/v1/tickets" "A ticket in the caller's name: for one call, within 60 s, as `?ticket=`.",
         NO_QUERY, NO_HEADERS, None, ("201", Some((JSON, "Ticket")));
     "tokens" Get "/v1/tokens" "All tokens, without their text (admin).",

@@ -114,7 +114,7 @@ pub fn read_lines(
     Ok(Shape::Many)
 }
 
-enum Stop {
+pub(super) enum Stop {
     Syntax(Syntax),
     Fault(Fault),
 }
@@ -135,7 +135,7 @@ fn too_many() -> Fault {
     }
 }
 
-fn read_array<'a>(
+pub(super) fn read_array<'a>(
     reader: &mut Reader<'a>,
     visit: &mut impl FnMut(Result<MarkFields<'_>, Fault>),
 ) -> Result<(), Stop> {

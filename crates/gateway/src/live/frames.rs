@@ -1,0 +1,159 @@
+//! What the frames of a live connection say, in either encoding.
+
+use axum::extract::ws::Message;
+use tideline_history::mark::Path;
+use tideline_types::UserId;
+use tideline_wire::json::{self, SayJson, UpJson, push_str, push_string, push_u64};
+use tideline_wire::live::{self, Up};
+use tideline_wire::{Code, live_v1 as v1};
+
+use crate::Gateway;
+use crate::auth::Caller;
+use crate::grpc::record;
+use crate::http::ack_of;
+use crate::intake::{Intake, day_flag};
+use crate::op::Op;
+use crate::problem::Problem;
+
+/// Bytes of a mark in JSON, about; to guess how many a frame holds.
+const MARK_BYTES: usize = 100;
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// Text frames, one object each.
+    Json,
+    /// Binary frames, one message each.
+    Protobuf,
+}
+
+/// What a frame came to; what did not work, with the frame's id (0 = none).
+type Taken = Result<Message, (u64, Problem)>;
+
+impl Encoding {
+    pub(super) const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
+
+    /// The name of the subprotocol.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Json => "tideline.v1.json",
+            Self::Protobuf => "tideline.v1.pb",
+        }
+    }
+
+    /// Does what `frame` says.
+    pub(super) async fn take(self, gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
+        match self {
+            Self::Json => take_json(gateway, caller, frame).await,
+            Self::Protobuf => take_protobuf(gateway, caller, frame).await,
+        }
+    }
+
+    /// The frame that tells of a problem.
+    pub(super) fn error(self, id: u64, problem: &Problem) -> Message {
+        let code = problem.code.as_str();
+        let retry_after_ms = problem.retry_after.map_or(0, |wait| wait.as_millis() as u64);
+        if self == Self::Protobuf {
+            let detail = problem.detail.clone().into_owned();
+            let error = v1::Error { id, code: code.into(), detail, retry_after_ms };
+            return down(v1::down::What::Error(error));
+        }
+        let mut out = b"{\"type\":\"error\"".to_vec();
+        push_id(&mut out, id);
+        push_str(&mut out, ",\"code\":");
+        push_string(&mut out, code);
+        push_str(&mut out, ",\"detail\":");
+        push_string(&mut out, &problem.detail);
+        if retry_after_ms > 0 {
+            push_str(&mut out, ",\"retry_after_ms\":");
+            push_u64(&mut out, retry_after_ms);
+        }
+        out.push(b'}');
+        text(out)
+    }
+}
+
+async fn take_json(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
+    let UpJson { id, say } = json::read_up(frame).map_err(|fault| (0, fault.into()))?;
+    let id = id.unwrap_or(0);
+    match say {
+        SayJson::Progress(progress) => {
+            let taken = marks_json(gateway, caller, progress).await.map_err(|no| (id, no))?;
+            let mut out = b"{\"type\":\"ack\"".to_vec();
+            push_id(&mut out, id);
+            out.push(b',');
+            out.extend_from_slice(&taken[1..]);
+            Ok(text(out))
+        }
+        SayJson::Join { room, .. } => Err((id, no_room(&room))),
+        SayJson::Leave { room } => Err((id, no_room(room.as_deref().unwrap_or_default()))),
+    }
+}
+
+/// The counts, as over HTTP: an object.
+async fn marks_json(
+    gateway: &Gateway,
+    caller: &Caller,
+    progress: json::ProgressJson<'_>,
+) -> Result<Vec<u8>, Problem> {
+    let user = caller.user.as_ref();
+    admit(gateway, caller, user)?;
+    let ack = ack_of(progress.ack.as_deref())?;
+    let shift_ms = gateway.shift_ms(progress.client_now_ms);
+    let before = progress.day_flag.clone();
+    let kinds = gateway.inner.history.kinds();
+    let mut intake = match user {
+        Some(user) => Intake::of_user(kinds, user, 4),
+        None => Intake::of_many(kinds, MARK_BYTES),
+    };
+    progress.read(|mark| intake.take(mark))?;
+    let taken = intake.write(gateway, shift_ms, Path::Live, ack).await?;
+    let flag = match user {
+        Some(_) => day_flag(gateway, &taken, before.as_deref()),
+        None => String::new(),
+    };
+    Ok(taken.json(kinds, &flag, user.is_none()))
+}
+
+async fn take_protobuf(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
+    let up = live::read_up(frame).map_err(|bad| (0, Problem::invalid(format!("frame: {bad}"))))?;
+    match up {
+        Up::Progress(batch) => {
+            let taken = record::take(gateway, caller, Op::Live, batch, caller.user.as_ref()).await;
+            let id = || tideline_wire::read_batch(batch, |_| ()).map_or(0, |head| head.id);
+            let taken = taken.map_err(|no| (id(), no))?;
+            Ok(down(v1::down::What::Ack(taken)))
+        }
+        Up::Join(join) => Err((0, no_room(&join.room))),
+        Up::Leave(leave) => Err((0, no_room(&leave.room))),
+        Up::Post(post) => Err((post.id, no_room(&post.room))),
+        Up::Nothing => Err((0, Problem::invalid("frame: says nothing that this server knows"))),
+    }
+}
+
+/// One's own marks, or as a service those of many.
+fn admit(gateway: &Gateway, caller: &Caller, user: Option<&UserId>) -> Result<(), Problem> {
+    let need = if user.is_some() { Op::Record.need() } else { Op::RecordBatch.need() };
+    caller.may(need, user)?;
+    gateway.inner.rates.check(Op::Live, &caller.name, user.map(UserId::as_str))
+}
+
+fn no_room(room: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("room: there is no room {room:?}"))
+}
+
+fn push_id(out: &mut Vec<u8>, id: u64) {
+    if id > 0 {
+        push_str(out, ",\"id\":");
+        push_u64(out, id);
+    }
+}
+
+fn text(json: Vec<u8>) -> Message {
+    let text = String::from_utf8(json).expect("JSON is written from texts and numbers alone");
+    Message::Text(text.into())
+}
+
+fn down(what: v1::down::What) -> Message {
+    Message::Binary(live::write_down(what).into())
+}

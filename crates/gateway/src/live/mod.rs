@@ -1,0 +1,141 @@
+//! The live connection: one WebSocket, authenticated once, for heartbeats up
+//! and what happens down.
+//!
+//! A frame is answered by one frame. Up to [`UNDER_WAY_MAX`] writes of a
+//! connection are under way at once, answered in order; while there are as
+//! many, nothing is read. A peer who does not take what is sent, or misses two
+//! pings, is dropped. On a stop the connection is closed with 1001.
+
+mod frames;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts as _;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use futures_util::stream::{FuturesOrdered, SplitSink};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tideline_types::limits::LIVE_FRAME_BYTES_MAX;
+use tokio::time::{MissedTickBehavior, interval_at, timeout};
+
+use crate::Gateway;
+use crate::auth::Caller;
+use crate::http::Call;
+use crate::op::Op;
+use crate::problem::Problem;
+use frames::Encoding;
+
+/// Writes of one connection under way at once.
+const UNDER_WAY_MAX: usize = 16;
+/// A peer is asked for a sign of life this often.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// Pings without an answer after which a peer is gone.
+const PINGS_MISSED_MAX: u32 = 2;
+/// How long a peer may take to take one frame.
+const SEND_WITHIN: Duration = Duration::from_secs(20);
+
+/// Takes the handshake of `GET /v1/live`.
+pub(crate) async fn connect(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
+    call.query.only(&["ticket"])?;
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut call.parts, &()).await;
+    let upgrade =
+        upgrade.map_err(|no| Problem::invalid(format!("no WebSocket handshake: {no}")))?;
+    let names = Encoding::ALL.map(Encoding::name);
+    let upgrade = upgrade
+        .protocols(names)
+        .max_message_size(LIVE_FRAME_BYTES_MAX)
+        .max_frame_size(LIVE_FRAME_BYTES_MAX);
+    let chosen = upgrade.selected_protocol().and_then(|name| name.to_str().ok());
+    let encoding = Encoding::ALL.into_iter().find(|encoding| Some(encoding.name()) == chosen);
+    let live = Live { encoding: encoding.unwrap_or(Encoding::Json), gateway, caller: call.caller };
+    Ok(upgrade.on_upgrade(move |socket| live.run(socket)))
+}
+
+/// One connection.
+#[derive(Clone)]
+struct Live {
+    gateway: Gateway,
+    caller: Arc<Caller>,
+    encoding: Encoding,
+}
+
+/// Why a connection ends.
+enum End {
+    /// The peer has gone, or closed.
+    Gone,
+    /// Something that a peer should know.
+    Told(u16, &'static str),
+}
+
+impl Live {
+    async fn run(self, socket: WebSocket) {
+        let meters = &self.gateway.inner.meters;
+        let _open = meters.connected();
+        let (mut down, mut up) = socket.split();
+        let mut answers = FuturesOrdered::new();
+        let mut pings = interval_at((Instant::now() + PING_EVERY).into(), PING_EVERY);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stopping = self.gateway.stopping();
+        tokio::pin!(stopping);
+        let mut missed = 0;
+        let end = loop {
+            let room = answers.len() < UNDER_WAY_MAX;
+            let sent = tokio::select! {
+                frame = up.next(), if room => {
+                    missed = 0;
+                    match frame {
+                        Some(Ok(Message::Text(text))) => answers.push_back(self.take(text.into())),
+                        Some(Ok(Message::Binary(bytes))) => answers.push_back(self.take(bytes)),
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => break End::Gone,
+                    }
+                    continue;
+                }
+                Some(answer) = answers.next() => send(&mut down, answer).await,
+                _ = pings.tick() => {
+                    if missed == PINGS_MISSED_MAX {
+                        break End::Gone;
+                    }
+                    missed += 1;
+                    send(&mut down, Message::Ping(bytes::Bytes::new())).await
+                }
+                () = &mut stopping => break End::Told(close_code::AWAY, "the server is stopping"),
+            };
+            if !sent {
+                break End::Gone;
+            }
+        };
+        // What was taken is decided and answered, if anyone still listens.
+        while let Some(answer) = answers.next().await {
+            if matches!(end, End::Told(..)) && !send(&mut down, answer).await {
+                return;
+            }
+        }
+        if let End::Told(code, reason) = end {
+            let close = CloseFrame { code, reason: reason.into() };
+            send(&mut down, Message::Close(Some(close))).await;
+        }
+    }
+
+    /// Does what a frame says, and answers.
+    async fn take(&self, frame: bytes::Bytes) -> Message {
+        let started = Instant::now();
+        let taken = match self.gateway.enter() {
+            Err(problem) => Err((0, problem)),
+            Ok(_under_way) => {
+                let work = self.encoding.take(&self.gateway, &self.caller, &frame);
+                let late = |_| Err((0, Problem::late()));
+                timeout(self.gateway.deadline(), work).await.unwrap_or_else(late)
+            }
+        };
+        let code = taken.as_ref().err().map(|(_, problem)| problem.code);
+        self.gateway.inner.meters.count(Op::Live, started.elapsed(), code);
+        taken.unwrap_or_else(|(id, problem)| self.encoding.error(id, &problem))
+    }
+}
+
+/// Whether the peer took it.
+async fn send(down: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
+    matches!(timeout(SEND_WITHIN, down.send(message)).await, Ok(Ok(())))
+}

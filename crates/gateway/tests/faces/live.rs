@@ -1,0 +1,163 @@
+//! The live connection, over real sockets.
+
+use std::net::SocketAddr;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use prost::Message as _;
+use serde_json::{Value, json};
+use tideline_gateway::Options;
+use tideline_gateway::options::AuthMode;
+use tideline_wire::{history_v1, live_v1};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::fixture::{Site, open};
+
+type Socket = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
+
+/// A site on real sockets, until it is told to stop.
+struct Served {
+    site: Site,
+    http: SocketAddr,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<bool>,
+}
+
+async fn serve(mode: AuthMode) -> Served {
+    let mut options = Options::default();
+    options.auth.mode = mode;
+    options.server.http = "127.0.0.1:0".parse().unwrap();
+    options.server.grpc = "127.0.0.1:0".parse().unwrap();
+    let site = open(options).unwrap();
+    let bound = site.gateway.bind().await.unwrap();
+    let (http, (stop, stopped)) = (bound.http(), oneshot::channel());
+    let served = tokio::spawn(bound.serve(async {
+        let _ = stopped.await;
+    }));
+    Served { site, http, stop, served }
+}
+
+impl Served {
+    async fn connect(&self, protocol: Option<&str>, query: &str) -> Result<Socket, Error> {
+        let url = format!("ws://{}/v1/live{query}", self.http);
+        let mut request = url.into_client_request().unwrap();
+        if let Some(protocol) = protocol {
+            let name = "sec-websocket-protocol";
+            request.headers_mut().insert(name, protocol.parse().unwrap());
+        }
+        let (socket, answer) = connect_async(request).await?;
+        let chosen = answer.headers().get("sec-websocket-protocol");
+        assert_eq!(chosen.map(|name| name.to_str().unwrap()), protocol);
+        Ok(socket)
+    }
+}
+
+async fn next(socket: &mut Socket) -> Message {
+    loop {
+        match socket.next().await.unwrap().unwrap() {
+            Message::Ping(_) => {}
+            message => return message,
+        }
+    }
+}
+
+async fn say(socket: &mut Socket, frame: Value) -> Value {
+    socket.send(Message::text(frame.to_string())).await.unwrap();
+    serde_json::from_str(next(socket).await.to_text().unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_are_acknowledged_and_stand_in_the_list() {
+    let served = serve(AuthMode::Token).await;
+    let admin = served.site.gateway.first_token().unwrap().unwrap();
+    let bearer = format!("Bearer {admin}");
+    let headers = [("authorization", bearer.as_str())];
+    let body = json!({"scopes": ["user:ann"], "note": "test"}).to_string();
+    let made = served.site.call_with("POST", "/v1/tokens", &body, &headers).await.expect(201);
+    let bearer = format!("Bearer {}", made["token"].as_str().unwrap());
+    let headers = [("authorization", bearer.as_str())];
+    let ticket = served.site.call_with("POST", "/v1/tickets", "", &headers).await.expect(201);
+    let query = format!("?ticket={}", ticket["ticket"].as_str().unwrap());
+
+    let mut socket = served.connect(Some("tideline.v1.json"), &query).await.unwrap();
+    let marks =
+        json!([{"kind": "video", "id": "7", "position_ms": 5}, {"kind": "none", "id": "1"}]);
+    let ack = say(&mut socket, json!({"type": "progress", "id": 3, "marks": marks})).await;
+    assert_eq!((&ack["type"], &ack["id"], &ack["accepted"]), (&json!("ack"), &json!(3), &json!(1)));
+    assert_eq!(ack["rejected"][0]["code"], "unknown_kind");
+    assert_eq!(ack["first_today"], json!(["video"]));
+    let list = served.site.call_with("GET", "/v1/users/me/history", "", &headers).await.expect(200);
+    assert_eq!(list["items"][0]["position_ms"], 5);
+
+    let other = json!([{"kind": "video", "id": "7", "user": "bob"}]);
+    let ack = say(&mut socket, json!({"type": "progress", "marks": other})).await;
+    assert_eq!(ack["rejected"][0]["detail"], "user: is not the user of the request");
+    assert!(served.connect(None, &query).await.is_err(), "a ticket is good once");
+    assert!(served.connect(None, "").await.is_err(), "nobody is let in without a name");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_frame_is_told_and_the_connection_stays() {
+    let served = serve(AuthMode::None).await;
+    let mut socket = served.connect(None, "").await.unwrap();
+    for (frame, id, detail) in [
+        (json!({"type": "fly", "id": 1}), json!(null), "type: must be progress, join or leave"),
+        (json!({"type": "progress", "id": 2, "marks": [], "ack": "so"}), json!(2), "ack: must be"),
+        (json!({"type": "join", "id": 3, "room": "attic"}), json!(3), "room: there is no room"),
+    ] {
+        let answer = say(&mut socket, frame).await;
+        assert_eq!((&answer["type"], &answer["id"]), (&json!("error"), &id));
+        assert!(answer["detail"].as_str().unwrap().starts_with(detail), "{answer}");
+    }
+    let marks = json!([{"kind": "video", "id": "1", "user": "cy"}]);
+    let ack = say(&mut socket, json!({"type": "progress", "marks": marks})).await;
+    assert_eq!(ack["first_today"], json!([{"user": "cy", "kind": "video"}]));
+    let huge = "x".repeat(tideline_types::limits::LIVE_FRAME_BYTES_MAX + 1);
+    // The server may cut while this is still being sent.
+    let _ = socket.send(Message::text(huge)).await;
+    while let Some(Ok(message)) = socket.next().await {
+        assert!(matches!(message, Message::Close(_) | Message::Ping(_)), "{message:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn protobuf_frames_say_the_same_and_answers_keep_their_order() {
+    let served = serve(AuthMode::None).await;
+    let mut socket = served.connect(Some("tideline.v1.pb"), "").await.unwrap();
+    for id in 1..=40 {
+        let mark = history_v1::Mark {
+            kind: "video".into(),
+            id: id.to_string(),
+            ..history_v1::Mark::default()
+        };
+        let batch = history_v1::RecordRequest {
+            user: "ann".into(),
+            marks: vec![mark],
+            id,
+            ..history_v1::RecordRequest::default()
+        };
+        let up = live_v1::Up { say: Some(live_v1::up::Say::Progress(batch)) };
+        socket.send(Message::binary(up.encode_to_vec())).await.unwrap();
+    }
+    for id in 1..=40 {
+        let down = live_v1::Down::decode(next(&mut socket).await.into_data()).unwrap();
+        let Some(live_v1::down::What::Ack(ack)) = down.what else { panic!("{down:?}") };
+        assert_eq!((ack.id, ack.accepted), (id, 1));
+    }
+    let count = served.site.get("/v1/users/ann/history/count").await.expect(200);
+    assert_eq!(count["count"], 40);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_closes_the_connection_and_says_why() {
+    let served = serve(AuthMode::None).await;
+    let mut socket = served.connect(None, "").await.unwrap();
+    say(&mut socket, json!({"type": "progress", "marks": []})).await;
+    served.stop.send(()).unwrap();
+    let Message::Close(Some(close)) = next(&mut socket).await else { panic!("no reason") };
+    assert_eq!(u16::from(close.code), 1001);
+    assert!(served.served.await.unwrap(), "nothing had to be cut");
+}
