@@ -28,6 +28,7 @@ mod segment;
 mod state;
 mod turn;
 mod verify;
+mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

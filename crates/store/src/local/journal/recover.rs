@@ -81,6 +81,7 @@ pub(super) fn open(
     disk.sync_dir(&dir.join("journal")).map_err(io)?;
     sweep(disk, dir, &manifest)?;
     let state = State {
+        writer_wants: usize::MAX,
         streams: manifest.streams.iter().map(|(id, s)| (*id, Stream::found(s))).collect(),
         next_file: greatest + 1,
         next_round: manifest.next_round,

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tideline_types::{Millis, Seq, SeqRange, StreamId};
@@ -167,8 +168,13 @@ pub(super) struct State {
     pub(super) closed: bool,
     /// Threads are to end.
     pub(super) stopping: bool,
-    /// The writer waits on its condition.
-    pub(super) writer_rests: bool,
+    /// The writer waits on its condition until so many batches wait; with
+    /// `usize::MAX` it does not.
+    pub(super) writer_wants: usize,
+    /// Batches that the last turn took, and that came in while it wrote.
+    pub(super) crowd: usize,
+    /// How long the last turn wrote and synced.
+    pub(super) sync_took: Duration,
     pub(super) segment_bytes: u64,
     pub(super) manifest_bytes: u64,
     /// Copies that read segments now: no file is removed while there are any.

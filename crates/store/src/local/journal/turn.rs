@@ -8,8 +8,8 @@
 //! batches are copied once, into the buffer of the write.
 
 use std::io;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tideline_types::limits::LOG_WRITE_BYTES_MAX;
@@ -23,14 +23,6 @@ use crate::batch::Header;
 use crate::disk::DiskFile;
 use crate::epochs::admit;
 use crate::{AppendError, StoreError, SyncWatcher};
-
-/// How long the journal rests before it proves its last round.
-const MARK_AFTER: Duration = Duration::from_millis(50);
-
-/// A turn begins no sooner than this after the one before it began, so that
-/// appends gather where a sync takes less. What is appended after a rest is
-/// written at once; where a sync takes longer than this, nothing changes.
-const TURNS_APART: Duration = Duration::from_micros(500);
 
 /// What turns use again and again.
 #[derive(Default)]
@@ -68,7 +60,10 @@ impl Shared {
         state.waiting.push((stream, batch));
         state.waiting_bytes += len;
         state.appended_bytes += len;
-        let wake = std::mem::take(&mut state.writer_rests);
+        let wake = state.waiting.len() >= state.writer_wants;
+        if wake {
+            state.writer_wants = usize::MAX;
+        }
         drop(state);
         if wake {
             self.writer.notify_one();
@@ -121,9 +116,12 @@ impl Shared {
             buffer.extend_from_slice(batch);
         }
         round::seal(buffer, round_number);
+        let (taken, began) = (batches.len(), Instant::now());
         let outcome = self.write_round(current, next_file, buffer);
 
         let mut state = self.state();
+        state.sync_took = began.elapsed();
+        state.crowd = taken + state.waiting.len();
         state.writing = false;
         state.settled += 1;
         state.syncs += 1;
@@ -242,7 +240,7 @@ impl Shared {
     }
 
     /// Tells every watcher, once, that the journal is read-only.
-    fn tell_failure(&self, mut state: std::sync::MutexGuard<'_, State>) -> bool {
+    fn tell_failure(&self, mut state: MutexGuard<'_, State>) -> bool {
         let first = !std::mem::replace(&mut state.failure_told, true);
         state.waiting.clear();
         state.waiting_bytes = 0;
@@ -268,7 +266,7 @@ impl Shared {
         }
         let mut state = self.state();
         let first = state.failed.get_or_insert(error).clone();
-        state.writer_rests = false;
+        state.writer_wants = usize::MAX;
         drop(state);
         self.writer.notify_one();
         self.settled.notify_all();
@@ -292,43 +290,6 @@ impl Shared {
             self.fail(failed("writing a mark", &error));
         }
         true
-    }
-
-    /// The writer's thread.
-    pub(super) fn write_until_stopped(&self) {
-        let mut last_turn: Option<Instant> = None;
-        loop {
-            let mut state = self.state();
-            while state.waiting.is_empty() && !state.stopping {
-                if state.failed.is_some() && !state.failure_told {
-                    break;
-                }
-                state.writer_rests = true;
-                if !state.unproven || state.failed.is_some() {
-                    state = self.wait(&self.writer, state);
-                    continue;
-                }
-                let rested;
-                (state, rested) = self.wait_for(&self.writer, state, MARK_AFTER);
-                if rested {
-                    drop(state);
-                    self.mark();
-                    state = self.state();
-                }
-            }
-            state.writer_rests = false;
-            if state.stopping {
-                return;
-            }
-            drop(state);
-            let gather =
-                last_turn.map_or(Duration::ZERO, |last| TURNS_APART.saturating_sub(last.elapsed()));
-            if !gather.is_zero() {
-                std::thread::sleep(gather);
-            }
-            last_turn = Some(Instant::now());
-            self.turn();
-        }
     }
 }
 
