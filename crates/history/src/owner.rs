@@ -207,6 +207,8 @@ pub struct Owner<W> {
     epoch: Epoch,
     next: Seq,
     synced: Seq,
+    /// Before the batch that was sealed last.
+    sealed_after: Seq,
     taken: Millis,
     ticks: u64,
 
@@ -256,6 +258,7 @@ impl<W> Owner<W> {
             epoch,
             next: synced.next(),
             synced,
+            sealed_after: synced,
             taken: place.taken_ms,
             ticks: 0,
             slots: Slots::new(),
@@ -534,21 +537,24 @@ impl<W> Owner<W> {
         }
     }
 
-    /// Logs the open pack if it is time. While one batch is being synced the
-    /// next one gathers: this is the group commit.
+    /// Logs the open pack if it is time. While one batch is being synced a
+    /// second one may wait for the next sync, and a third one gathers: this is
+    /// the group commit. (With the second gathering too, what comes in during
+    /// a sync would miss the next one.)
     fn settle(&mut self, effects: &mut Vec<Effect<W>>) {
         if self.pack.is_empty() || !matches!(self.status, Status::Running) {
             return;
         }
-        let idle = self.synced.next() == self.next;
+        let free = self.synced >= self.sealed_after;
         let old = self.ticks.saturating_sub(self.pack_since) >= self.options.fast_window_ms;
         let wanted = self.pack_is_waited_for || old || self.draining;
-        if (idle && wanted) || self.pack.bytes() >= self.options.pack_bytes_max {
+        if (free && wanted) || self.pack.bytes() >= self.options.pack_bytes_max {
             self.seal(effects);
         }
     }
 
     fn seal(&mut self, effects: &mut Vec<Effect<W>>) {
+        self.sealed_after = self.next.prev();
         let mut batch = BatchBuilder::new(self.stream, self.epoch, self.next);
         self.pack.seal(|time, key, value| _ = batch.push(time, key, value));
         self.next = self.next.plus(batch.len() as u64);

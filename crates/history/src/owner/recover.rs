@@ -93,6 +93,7 @@ impl<W> Owner<W> {
         assert_eq!(self.synced.next(), from, "what is dropped follows what is synced");
         self.refuse_all(&Refusal::from(error), effects);
         self.next = self.synced.next();
+        self.sealed_after = self.synced;
         self.pack = Pack::default();
         self.held.clear();
         self.status = Status::Recovering;
