@@ -260,12 +260,16 @@ const BEFORE: &str = "event_ms: must be greater than 0, also once put right by t
 pub(crate) fn day_flag(gateway: &Gateway, taken: &Taken, before: Option<&str>) -> String {
     let history = &gateway.inner.history;
     let day = history.rules().day_of(gateway.inner.clock.now());
-    let start = format!("1.{day}");
-    let before = before.and_then(|flag| flag.strip_prefix(&start)).unwrap_or_default();
+    let mut flag = format!("1.{day}");
+    let before = before.and_then(|before| before.strip_prefix(&flag)).unwrap_or_default();
     let known = |name: &&str| history.kinds().find(name).is_some();
     let mut names: Vec<&str> = before.split('.').filter(known).collect();
     names.extend(taken.kinds.iter().map(|kind| history.kinds().name(*kind)));
     names.sort_unstable();
     names.dedup();
-    names.iter().fold(start, |flag, name| flag + "." + name)
+    for name in names {
+        flag.push('.');
+        flag.push_str(name);
+    }
+    flag
 }

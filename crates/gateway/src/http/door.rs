@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -59,10 +60,12 @@ where
     let result = match gateway.enter() {
         Err(problem) => Err(problem),
         Ok(_under_way) => {
-            let run = async {
+            // Pinned where it is made: it is large, and would be copied at each
+            // layer around it.
+            let run = pin!(async {
                 let call = Call::open(&gateway, op, request).await?;
                 handler(gateway.clone(), call).await
-            };
+            });
             let run = AssertUnwindSafe(run).catch_unwind();
             let wait = match op {
                 Op::Fetch => WAIT_MAX,
