@@ -50,4 +50,17 @@ targets! {
     import_youtube => tideline_server::fuzz::import_youtube,
     import_export => tideline_server::fuzz::import_export,
     config => tideline_server::fuzz::config,
+    // Files of comments.
+    danmaku_xml => tideline_wire::fuzz::danmaku::xml,
+    danmaku_protobuf => tideline_wire::fuzz::danmaku::protobuf,
+    danmaku_json => tideline_wire::fuzz::danmaku::json,
+    danmaku_dplayer => tideline_wire::fuzz::danmaku::dplayer,
+    danmaku_artplayer => tideline_wire::fuzz::danmaku::artplayer,
+    danmaku_dandanplay => tideline_wire::fuzz::danmaku::dandanplay,
+    danmaku_niconico_xml => tideline_wire::fuzz::danmaku::niconico_xml,
+    danmaku_niconico_json => tideline_wire::fuzz::danmaku::niconico_json,
+    danmaku_acfun => tideline_wire::fuzz::danmaku::acfun,
+    danmaku_packed => tideline_wire::fuzz::danmaku::packed,
+    danmaku_positioned => tideline_wire::fuzz::danmaku::positioned,
+    danmaku_flags => tideline_wire::fuzz::danmaku::flags,
 }

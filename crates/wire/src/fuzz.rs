@@ -1,5 +1,7 @@
 //! One entry for each decoder that takes bytes from callers: none may panic.
 
+pub mod danmaku;
+
 use crate::{cursor, json};
 
 /// Marks in each of their JSON shapes.

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::{ENTRIES_MAX, parse};
-use crate::json::push_string;
 
 /// The entry that holds what is read; a string cut off here is kept.
 const TEXT: usize = 4;
@@ -17,25 +16,27 @@ pub fn repair(text: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(text));
     }
     let mut rest = text.trim_start().strip_prefix('[')?;
-    let mut out = vec![b'['];
+    let mut out = String::from("[");
     for at in 0..ENTRIES_MAX {
         let Some((entry, after)) = take_entry(rest, at) else { break };
         if at > 0 {
-            out.push(b',');
+            out.push(',');
         }
-        push_string(&mut out, &entry);
+        out.push('"');
+        out.push_str(&entry);
+        out.push('"');
         rest = after.trim_start();
         match rest.strip_prefix(',') {
             Some(after) => rest = after,
             None => break,
         }
     }
-    out.push(b']');
-    let repaired = String::from_utf8(out).expect("made of strings");
-    parse(&repaired).is_some().then_some(Cow::Owned(repaired))
+    out.push(']');
+    parse(&out).is_some().then_some(Cow::Owned(out))
 }
 
-/// One entry as a string, and what follows it. `None` where it is cut away.
+/// One entry as what stands between the quotes of a JSON string, and what
+/// follows it. `None` where it is cut away.
 fn take_entry(rest: &str, at: usize) -> Option<(Cow<'_, str>, &str)> {
     let rest = rest.trim_start();
     if let Some(string) = rest.strip_prefix('"') {
@@ -47,30 +48,34 @@ fn take_entry(rest: &str, at: usize) -> Option<(Cow<'_, str>, &str)> {
     (!word.is_empty() && word.bytes().all(plain)).then_some((Cow::Borrowed(word), &rest[end..]))
 }
 
-/// What a string behind its opening quote holds. It ends at a quote that a
-/// comma, a bracket or nothing follows; other quotes belong to it.
+/// What a string behind its opening quote holds, with its escapes as they are.
+/// It ends at a quote that a comma, a bracket or nothing follows; other quotes
+/// belong to it.
 fn take_string(string: &str, at: usize) -> Option<(Cow<'_, str>, &str)> {
     let mut held = String::new();
-    let mut chars = string.char_indices();
-    while let Some((place, c)) = chars.next() {
+    let mut rest = string;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
         match c {
-            '"' => {
-                let after = &string[place + 1..];
-                if matches!(after.trim_start().bytes().next(), None | Some(b',' | b']')) {
-                    return Some((Cow::Owned(held), after));
-                }
-                held.push('"');
+            '"' if matches!(after.trim_start().bytes().next(), None | Some(b',' | b']')) => {
+                return Some((Cow::Owned(held), after));
             }
-            '\\' => match chars.next() {
-                Some((_, 'n')) => held.push('\n'),
-                Some((_, 't')) => held.push('\t'),
-                Some((_, 'r')) => held.push('\n'),
-                Some((_, escaped @ ('"' | '\\' | '/'))) => held.push(escaped),
-                Some((_, other)) => held.extend(['\\', other]),
-                None => {}
-            },
+            '"' => held.push_str("\\\""),
+            '\n' => held.push_str("\\n"),
+            '\t' => held.push_str("\\t"),
+            '\\' => {
+                let length = escape_length(after);
+                if length > after.len() {
+                    break;
+                }
+                held.push('\\');
+                held.push_str(if length == 0 { "\\" } else { &after[..length] });
+                rest = &after[length..];
+                continue;
+            }
             c => held.push(c),
         }
+        rest = after;
     }
     if at > TEXT {
         // A path or a name of a font: what stands before the last comma is
@@ -78,6 +83,20 @@ fn take_string(string: &str, at: usize) -> Option<(Cow<'_, str>, &str)> {
         held.truncate(held.rfind(',')?);
     }
     Some((Cow::Owned(held), ""))
+}
+
+/// How many bytes behind a backslash belong to its escape: 0 where it is none,
+/// more than there are where it is cut off.
+fn escape_length(after: &str) -> usize {
+    match after.as_bytes() {
+        [] => 1,
+        [b'u', digits @ ..] => {
+            let digits = digits.iter().take(4).take_while(|b| b.is_ascii_hexdigit()).count();
+            if digits == 4 || digits + 1 == after.len() { 5 } else { 0 }
+        }
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +127,8 @@ mod tests {
         for (cut, inner) in [
             (r#"[0,0,"1-1",4.5,"hello wor"#, "hello wor"),
             (r#"[0,0,"1-1",4.5,"hello\"#, "hello"),
+            (r#"[0,0,"1-1",4.5,"\u0041\\\q\"\u00"#, "A\\\\q\""),
+            (r#"[0,0,"1-1",4.5,"\u00g""#, "\\u00g"),
             (r#"[0,0,"1-1",4.5,"hi",0,4"#, "hi"),
             (r#"[0,0,"1-1",4.5,"hi","#, "hi"),
             (r#"[0,0,"1-1",4.5,"hi""#, "hi"),

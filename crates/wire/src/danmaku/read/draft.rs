@@ -11,6 +11,9 @@ use crate::danmaku::{
 /// Times of sending from here on are in ms, as recorders write them; before,
 /// in seconds (until the year 5138).
 const SENT_MS_FROM: i64 = 100_000_000_000;
+/// Times of sending end here, some three thousand years from now: what is
+/// beyond is none, and would read as another in seconds.
+const SENT_MS_END: i64 = SENT_MS_FROM * 1000;
 /// The highest weight.
 const WEIGHT_MAX: u8 = 11;
 
@@ -164,6 +167,10 @@ impl Draft {
             self.changed(Change::Text);
             self.text(cleaned);
         }
+        if self.item.sent_ms.unsigned_abs() >= SENT_MS_END.unsigned_abs() {
+            self.changed(Change::Sent);
+            self.item.sent_ms = 0;
+        }
         if is_invisible(&self.item.text) {
             return Err(Reason::NoText);
         }
@@ -283,7 +290,7 @@ mod tests {
             });
             assert_eq!((item.sent_ms, changed), (sent_ms, vec![]));
         }
-        for bad in ["", "now", "-9223372036854775808"] {
+        for bad in ["", "now", "-9223372036854775808", "100000000000000", "-100000000000"] {
             let (item, changed) = draft(|draft| {
                 draft.sent(bad);
             });
