@@ -45,6 +45,27 @@ case "${1:-build}" in
       cargo install --locked --quiet cargo-fuzz
     fi
     ;;
+  comment-tools)
+    # comment-tools FOLDER: programs of others that convert comments, in a
+    # Python environment of their own; tests run them on what we write.
+    tools="biliass==2.5.0 dmconvert==0.0.5"
+    folder="${2:?a folder for the environment}"
+    ready="$folder/ready: $tools"
+    mkdir -p "$folder"
+    exec 9>"$folder/lock" && flock 9
+    if [ ! -e "$ready" ]; then
+      has python3 python3
+      if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        say "python3 makes no environments: installing Debian's package python3-venv"
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null
+      fi
+      say "installing $tools with pip into $folder"
+      python3 -m venv "$folder"
+      # shellcheck disable=SC2086
+      "$folder/bin/pip" install --quiet --disable-pip-version-check $tools
+      touch "$ready"
+    fi
+    ;;
   *)
     say "unknown task $1"
     exit 2
