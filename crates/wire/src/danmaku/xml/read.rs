@@ -88,10 +88,11 @@ fn read_fields(draft: &mut Draft, fields: &[&str], recorded: bool) -> Result<(),
     let field = |at: usize| fields.get(at).copied().unwrap_or("");
     let in_ms = draft.sent(field(4));
     draft.pool_number(field(5));
-    if recorded || in_ms {
-        draft.sender_of(field(6).trim_matches('0'));
-    } else {
-        draft.sender(field(6));
+    match field(6) {
+        // Recorders write 0 where the site hides the sender.
+        "0" => {}
+        number if recorded || in_ms => draft.sender_of(number),
+        hash => draft.sender(hash),
     }
     draft.id(field(7));
     if let Some(weight) = fields.get(8) {
@@ -189,6 +190,8 @@ mod tests {
         assert_eq!((item.sent_ms, item.sender), (1_484_219_280_123, Sender::new(0xA3EF_E724)));
         assert_eq!(changes, [Change::Sender, Change::Fields]);
         assert_eq!(item.text, "hi");
+        let hidden = "<d p=\"1.5,1,25,0,1484219280123,0,0,0\" user=\"a***\">hi</d>";
+        assert_eq!(one(hidden).unwrap().0.sender, Sender::default());
     }
 
     #[test]
