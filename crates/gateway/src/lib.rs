@@ -44,6 +44,7 @@ use tokio::sync::watch;
 
 pub use auth::{AuthError, BadKey, NewToken, TokenError, TokenInfo, Tokens};
 pub use export::{BadExport, read_export, write_export};
+pub use http::PageFile;
 pub use openapi::document as openapi_document;
 pub use options::Options;
 pub use serve::{Bound, ServeError};
@@ -101,6 +102,8 @@ struct Inner {
     openapi: bytes::Bytes,
     /// Set once, before the first call.
     backup: OnceLock<Backup>,
+    /// Set once, before the first call; none = the API alone.
+    pages: OnceLock<http::Pages>,
     /// Set once, when stopping begins; what waits for long looks at it.
     stopping: watch::Sender<bool>,
 }
@@ -122,6 +125,7 @@ impl Gateway {
             meters: Meters::default(),
             openapi: openapi::document().into(),
             backup: OnceLock::new(),
+            pages: OnceLock::new(),
             stopping: watch::Sender::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -131,6 +135,12 @@ impl Gateway {
     /// that is given stays.
     pub fn enable_backup(&self, backup: Backup) {
         let _ = self.inner.backup.set(backup);
+    }
+
+    /// Shows `files` to browsers, beside the API. The first ones that are given
+    /// stay.
+    pub fn show_pages(&self, files: &[PageFile]) {
+        let _ = self.inner.pages.set(http::Pages::of(files));
     }
 
     /// Makes the admin token of a first start, where tokens are asked for and

@@ -18,6 +18,8 @@ mod history;
 mod live;
 #[path = "faces/operate.rs"]
 mod operate;
+#[path = "faces/pages.rs"]
+mod pages;
 #[path = "faces/scenarios.rs"]
 mod scenarios;
 #[path = "faces/topics.rs"]

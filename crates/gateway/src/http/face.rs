@@ -6,7 +6,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::SizeAbove;
+use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 
 use crate::Gateway;
 
@@ -24,8 +24,11 @@ const EXPOSED_HEADERS: &str =
     "ETag, X-Cache, x-tideline-seq, x-day-flag, x-request-id, Retry-After";
 
 pub(super) fn around(router: Router, gateway: Gateway) -> Router {
+    let worth = SizeAbove::new(COMPRESS_BYTES_MIN)
+        // Compressed in themselves, and asked for in ranges.
+        .and(NotForContentType::const_new("video/"));
     router
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESS_BYTES_MIN)))
+        .layer(CompressionLayer::new().compress_when(worth))
         .layer(from_fn_with_state(gateway, face))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every call comes in by one `door`: it is let in, named, admitted, timed and
 //! counted there, and what goes wrong behind it, a panic included, leaves as a
-//! problem. `face` around all paths answers browsers' preflights, names each
+//! problem; `pages` answers what is no call. `face` around all paths answers browsers' preflights, names each
 //! request and compresses what is worth it.
 
 mod admin;
@@ -12,13 +12,16 @@ mod history;
 mod items;
 mod lists;
 mod operate;
+mod pages;
 mod query;
 mod tokens;
 mod topics;
 
 use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, get};
-use http::Method;
+use http::{HeaderMap, Method, Uri};
 use tideline_wire::Code;
 
 use crate::Gateway;
@@ -29,6 +32,8 @@ use door::on;
 
 pub(crate) use door::Call;
 pub(crate) use history::{ack_of, object_key};
+pub use pages::PageFile;
+pub(crate) use pages::Pages;
 pub(crate) use query::find_kind;
 
 const GET: MethodFilter = MethodFilter::GET;
@@ -104,8 +109,18 @@ pub(crate) fn router(gateway: Gateway) -> Router {
     face::around(router, gateway)
 }
 
-async fn no_path() -> Problem {
-    Problem::new(Code::NotFound, "there is no such path; /openapi.json lists them")
+/// What is no call is a page, or nothing.
+async fn no_path(
+    State(gateway): State<Gateway>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let pages = gateway.inner.pages.get();
+    pages.and_then(|pages| pages.answer(&method, uri.path(), &headers)).unwrap_or_else(|| {
+        let detail = "there is no such path; /openapi.json lists them";
+        Problem::new(Code::NotFound, detail).into_response()
+    })
 }
 
 async fn no_method(method: Method) -> Problem {
