@@ -22,6 +22,7 @@ TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 .PHONY: run test check bench soak needs
 
 run: needs
+	@scripts/ui.sh build || echo "The pages for browsers were not built (see above); the server runs without them."
 	@echo "Building Tideline (profile $(PROFILE)); the first time compiles everything it stands on, which takes a few minutes."
 	@$(CARGO) build --locked --profile $(PROFILE) -p tideline-server --bin tideline
 	@exec $(TARGET_DIR)/$(PROFILE_DIR)/tideline serve $(ARGS)

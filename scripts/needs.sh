@@ -17,6 +17,16 @@ has() {
   fi
 }
 
+# has_font PACKAGE: as above, for what is no command.
+has_font() {
+  if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    say "no font for Chinese: installing Debian's package $1"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >/dev/null
+  else
+    say "no font for Chinese: please install one (on Debian: apt-get install $1)"
+  fi
+}
+
 case "${1:-build}" in
   build)
     # The allocator is a piece of C; all else is Rust.
@@ -27,6 +37,22 @@ case "${1:-build}" in
     fi
     ;;
   redis-server) has redis-server redis-server ;;
+  node)
+    has node nodejs
+    has npm npm
+    # What ui/package.json asks for.
+    if ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'; then
+      say "Node.js is $(node --version), and the pages are built with 20.19 or newer: please install it"
+      exit 1
+    fi
+    ;;
+  chromium)
+    has chromium chromium
+    # So that Chinese is drawn as it is read.
+    if ! fc-list :lang=zh 2>/dev/null | grep -q .; then
+      has_font fonts-noto-cjk
+    fi
+    ;;
   cargo-deny)
     if ! cargo deny --version >/dev/null 2>&1; then
       say "no cargo-deny: installing it with cargo, which takes some minutes"

@@ -30,7 +30,8 @@ impl Banner<'_> {
         let mut out = String::new();
         let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(out, "Tideline {version}, data in {}", self.data.display());
-        let _ = writeln!(out, "  HTTP  {base}   (/openapi.json describes it; /metrics, /readyz)");
+        let _ =
+            writeln!(out, "  HTTP  {base}   (open it in a browser; /openapi.json describes it)");
         let _ = writeln!(out, "  gRPC  {}", reachable(self.grpc));
         let mut header = String::new();
         if let Some(token) = self.token {

@@ -23,6 +23,7 @@ pub mod fuzz;
 pub mod import;
 mod logging;
 mod options;
+mod pages;
 mod serve;
 mod settings;
 mod token;

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::engines::{self, Engines};
 use crate::folder::DataFolder;
 use crate::options::Options;
-use crate::{demo, logging, settings};
+use crate::{demo, logging, pages, settings};
 
 /// Old records are looked for this often.
 const RETENTION_EVERY: Duration = Duration::from_secs(20);
@@ -134,6 +134,7 @@ fn open_gateway(
         clock: engines.clock.clone(),
     };
     let gateway = Gateway::open(parts, options).map_err(|e| Failure::Usage(e.to_string()))?;
+    gateway.show_pages(pages::FILES);
     let (journal, table) = (engines.journal.clone(), engines.table.clone());
     let queue = queue.clone();
     gateway.enable_backup(Arc::new(move |into| {

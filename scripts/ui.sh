@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# The pages for browsers, in ui/.
+#
+#   scripts/ui.sh build     builds them into ui/built, if anything changed
+#   scripts/ui.sh check     types, lints, unit tests
+#   scripts/ui.sh browser   tests in a headless Chromium, against a server of
+#                           their own; `browser --shots` also takes the pictures of
+#                           docs/ui again
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "ui: $*" >&2; }
+
+# What was installed is what the lock file says.
+packages() {
+  local mark=ui/node_modules/.tideline-lock
+  if ! cmp -s ui/package-lock.json "$mark"; then
+    say "installing the packages that ui/package-lock.json names, with npm"
+    (cd ui && npm ci --silent --no-audit --no-fund)
+    cp ui/package-lock.json "$mark"
+  fi
+}
+
+# What the pages are built from, as one number.
+sources() {
+  find ui/src ui/web/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json ui/package-lock.json \
+    -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
+}
+
+build() {
+  local mark=ui/built/sources
+  [ "$(cat "$mark" 2>/dev/null)" = "$(sources)" ] && return
+  packages
+  say "building the pages"
+  (cd ui && npm run --silent build -- --logLevel warn)
+  sources >"$mark"
+}
+
+case "${1:-}" in
+  build)
+    scripts/needs.sh node
+    build
+    ;;
+  check)
+    scripts/needs.sh node
+    packages
+    (cd ui && npm run --silent check)
+    ;;
+  browser)
+    scripts/needs.sh node
+    scripts/needs.sh chromium
+    build
+    packages
+    "${CARGO:-cargo}" build --locked -p tideline-server --bin tideline
+    [ "${2:-}" = --shots ] && export TIDELINE_SHOTS=1
+    (cd ui && npm run --silent browser)
+    ;;
+  *)
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

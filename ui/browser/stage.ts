@@ -1,0 +1,111 @@
+// A server of its own with the demo's data, and a headless Chromium.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { type Browser, chromium, type Page } from "playwright-core";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const PROGRAM = join(resolve(ROOT, process.env.CARGO_TARGET_DIR ?? "target"), "debug/tideline");
+const SHOTS = join(ROOT, "docs/ui");
+
+/** Chromium without what it would call home for. */
+const ARGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--mute-audio",
+  "--autoplay-policy=no-user-gesture-required",
+];
+
+/** How a page is opened. */
+export interface View {
+  width?: 1280 | 390;
+  language?: "en" | "zh";
+  theme?: "light" | "dark";
+  user?: string;
+}
+
+export class Stage {
+  /** What went wrong in any page: scripts, policies, the console. */
+  readonly faults: string[] = [];
+
+  private constructor(
+    readonly base: string,
+    readonly browser: Browser,
+    readonly close: () => Promise<void>,
+  ) {}
+
+  static async open(...flags: string[]): Promise<Stage> {
+    const data = mkdtempSync(join(tmpdir(), "tideline-ui-"));
+    const free = ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"];
+    const server = spawn(
+      PROGRAM,
+      ["serve", "--demo", "--data", join(data, "d"), ...free, ...flags],
+      {
+        stdio: ["ignore", "pipe", "ignore"],
+      },
+    );
+    const base = await addressOf(server);
+    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGS });
+    return new Stage(base, browser, async () => {
+      await browser.close();
+      const ended = new Promise((done) => server.once("exit", done));
+      server.kill("SIGTERM");
+      await ended;
+      rmSync(data, { recursive: true, force: true });
+    });
+  }
+
+  /** Opens a page as a new visitor. */
+  async visit(path: string, view: View = {}): Promise<Page> {
+    const { width = 1280, language = "en", theme = "light", user = "demo" } = view;
+    const context = await this.browser.newContext({
+      viewport: { width, height: width === 390 ? 844 : 800 },
+      locale: language === "zh" ? "zh-CN" : "en-GB",
+      colorScheme: theme,
+      hasTouch: width === 390,
+      timezoneId: "UTC",
+    });
+    await context.addInitScript((kept) => {
+      if (localStorage.length === 0) localStorage.setItem("tideline", kept);
+    }, JSON.stringify({ user }));
+    const page = await context.newPage();
+    page.on("pageerror", (error) => this.faults.push(String(error)));
+    page.on("console", (line) => line.type() === "error" && this.faults.push(line.text()));
+    await page.goto(`${this.base}${path}`);
+    return page;
+  }
+
+  /** What a call answers. */
+  async json<T>(path: string, init?: RequestInit): Promise<T> {
+    const response = await fetch(`${this.base}${path}`, init);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+}
+
+/** Takes a picture for the documents, if they are to be taken again. */
+export async function shoot(page: Page, name: string): Promise<void> {
+  if (!process.env.TIDELINE_SHOTS) return;
+  mkdirSync(SHOTS, { recursive: true });
+  await page.screenshot({ path: join(SHOTS, `${name}.png`), animations: "disabled" });
+}
+
+/** The address that the server prints when it is ready. */
+function addressOf(server: ChildProcess): Promise<string> {
+  return new Promise((found, failed) => {
+    server.once("error", failed);
+    server.once("exit", (code) => failed(new Error(`${PROGRAM} ended with ${code}`)));
+    createInterface({ input: server.stdout! }).on("line", (line) => {
+      const address = /HTTP {2}(http:\S+)/.exec(line)?.[1];
+      if (address) found(address);
+    });
+  });
+}

@@ -1,0 +1,13 @@
+// Tests that open the pages in a real browser, against a real server.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  root: import.meta.dirname,
+  test: {
+    include: ["*.test.ts"],
+    // One browser and one server at a time: the machine may be small and busy.
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+  },
+});

@@ -1,0 +1,103 @@
+// One video: it goes on where it was left, and says where it is.
+
+import { type Client, Heartbeats, openQueue, type Row } from "@tideline/web";
+import { artplayer } from "@tideline/web/artplayer";
+import type Artplayer from "artplayer";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { tell, useShared } from "../context.js";
+import { place } from "../words.js";
+import { CLIP, CLIP_ID, scaleOf, startOf, stretched } from "./clip.js";
+import { Comments } from "./comments.js";
+import type { Taste } from "./rules.js";
+import { shower } from "./rules.js";
+
+/** The connector of this page's player. */
+export type Connector = ReturnType<typeof artplayer>;
+
+export function VideoView({ id }: { id: string }) {
+  const { words, language, client, history, features, say } = useShared();
+  const box = useRef<HTMLDivElement>(null);
+  const [row, setRow] = useState<Row | null>(null);
+  const [art, setArt] = useState<Artplayer | null>(null);
+  const [connector, setConnector] = useState<Connector | null>(null);
+  const taste = useRef<Taste>({ rules: [], level: 0, flags: new Map() });
+
+  useEffect(() => {
+    let close = () => {};
+    let here = true;
+    const open = async () => {
+      const [found, heartbeats, players] = await Promise.all([
+        history.progress("video", id),
+        beats(client, history),
+        import("./player.js"),
+      ]);
+      if (!here || !box.current) return heartbeats.close();
+      const was = found.found ? found : undefined;
+      setRow(was ?? null);
+      const comments = features.danmaku ? connect(client, id, taste) : null;
+      const player = players.make(box.current, CLIP, language, comments?.options);
+      comments?.attach(player);
+      player.on("ready", () => {
+        const scale = scaleOf(id, was?.duration_ms, player.duration);
+        const start = startOf(was?.position_ms, scale, player.duration);
+        if (start > 0) {
+          player.seek = start;
+          say(words.resumedAt(place(start * scale * 1000)));
+        }
+        const stop = heartbeats.watch(stretched(player.video, scale), {
+          kind: "video",
+          id,
+          device: "web",
+        });
+        close = () => {
+          stop();
+          heartbeats.close();
+          player.destroy();
+        };
+      });
+      close = () => player.destroy();
+      setArt(player);
+      setConnector(comments);
+    };
+    open().catch((error) => say(tell(words, error)));
+    return () => {
+      here = false;
+      close();
+      setArt(null);
+    };
+    // Another language makes no other player: it goes on.
+  }, [id, client, history, features]);
+
+  const title = useMemo(
+    () => row?.title ?? (id === CLIP_ID ? words.clipTitle : id),
+    [row, id, words],
+  );
+  return (
+    <>
+      <div class="title-line">
+        <h1>{title}</h1>
+      </div>
+      <div class={features.danmaku ? "watch with-list" : "watch"}>
+        <div>
+          <div ref={box} class="player" />
+          {id !== CLIP_ID && <p class="note">{words.standIn}</p>}
+        </div>
+        {features.danmaku && art && connector && (
+          <Comments key={id} video={id} art={art} connector={connector} taste={taste} />
+        )}
+      </div>
+    </>
+  );
+}
+
+function connect(client: Client, id: string, taste: { current: Taste }): Connector {
+  const made: Connector = artplayer(client, id, {
+    shows: (comment) => shower(taste.current, (ms) => made.viewer.segmentOf(ms))(comment),
+  });
+  return made;
+}
+
+async function beats(client: Client, history: Heartbeats["history"]): Promise<Heartbeats> {
+  // Each user's marks wait apart from others'.
+  return new Heartbeats(history, await openQueue(`tideline-${client.user}`));
+}
