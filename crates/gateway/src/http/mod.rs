@@ -2,8 +2,8 @@
 //!
 //! Every call comes in by one `door`: it is let in, named, admitted, timed and
 //! counted there, and what goes wrong behind it, a panic included, leaves as a
-//! problem; `pages` answers what is no call. `face` around all paths answers browsers' preflights, names each
-//! request and compresses what is worth it.
+//! problem; `pages` answers what is no call. `face` around all paths answers
+//! browsers' preflights, names each request and compresses what is worth it.
 
 mod admin;
 mod door;
