@@ -20,7 +20,6 @@ macro_rules! broken {
     }};
 }
 
-mod codec;
 pub mod cold;
 pub mod facts;
 #[doc(hidden)]
@@ -47,10 +46,11 @@ mod setup;
 mod task;
 pub mod timeline;
 
-pub use codec::BadBytes;
 pub use handle::History;
 pub use id::{IdBuf, PackedId};
 pub use retry::{Retries, fingerprint};
 pub use row::RowRef;
 pub use setup::prepare;
 pub use task::{DAILY_FIRST, Options, TOPIC};
+use tideline_store::codec;
+pub use tideline_store::codec::BadBytes;

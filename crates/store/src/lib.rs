@@ -15,6 +15,7 @@
 
 pub mod batch;
 mod clock;
+pub mod codec;
 pub mod disk;
 mod epochs;
 mod error;

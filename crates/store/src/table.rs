@@ -17,11 +17,13 @@ pub enum TableName {
     Catalogue,
     /// Topics, kinds, tokens, secrets, places of views.
     Meta,
+    /// Videos' comments and what stands beside them.
+    Danmaku,
 }
 
 impl TableName {
     /// All of them, in order.
-    pub const ALL: [Self; 3] = [Self::History, Self::Catalogue, Self::Meta];
+    pub const ALL: [Self; 4] = [Self::History, Self::Catalogue, Self::Meta, Self::Danmaku];
 
     /// The name on disk.
     pub fn as_str(self) -> &'static str {
@@ -29,6 +31,7 @@ impl TableName {
             Self::History => "history",
             Self::Catalogue => "catalogue",
             Self::Meta => "meta",
+            Self::Danmaku => "danmaku",
         }
     }
 }

@@ -102,13 +102,20 @@ impl LsmOptions {
                 .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
                     BloomConstructionPolicy::BitsPerKey(10.0),
                 ))),
+            // Scanned to open a video; asked, mostly in vain, whether an
+            // imported comment, a like or a retry is there already.
+            Some(TableName::Danmaku) => options
+                .data_block_size_policy(BlockSizePolicy::all(self.block_bytes))
+                .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
+                    BloomConstructionPolicy::BitsPerKey(10.0),
+                ))),
             None => options.filter_policy(FilterPolicy::disabled()),
         }
     }
 
     fn memtable_bytes(&self, table: TableName) -> u64 {
         match table {
-            TableName::History => self.memtable_bytes,
+            TableName::History | TableName::Danmaku => self.memtable_bytes,
             TableName::Catalogue | TableName::Meta => self.memtable_bytes / 8,
         }
     }
@@ -193,8 +200,12 @@ impl LsmTable {
         let space = |table: TableName| {
             db.keyspace(table.as_str(), || options.keyspace(Some(table))).map_err(fact)
         };
-        let spaces =
-            [space(TableName::History)?, space(TableName::Catalogue)?, space(TableName::Meta)?];
+        let spaces = [
+            space(TableName::History)?,
+            space(TableName::Catalogue)?,
+            space(TableName::Meta)?,
+            space(TableName::Danmaku)?,
+        ];
         let scratch = db.keyspace(SCRATCH, || options.keyspace(None)).map_err(fact)?;
         // The engine syncs what is in a new keyspace's folder, not its entry.
         files::sync_dir_of(scratch.path())?;

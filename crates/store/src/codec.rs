@@ -1,4 +1,4 @@
-//! The few ways in which history's codecs write numbers and texts.
+//! The few ways in which the codecs of views write numbers and texts.
 //!
 //! Whole numbers are LEB128 varints; signed ones are zigzagged first. Reading
 //! checks every bound and panics on nothing.
@@ -18,7 +18,7 @@ impl fmt::Display for BadBytes {
 impl std::error::Error for BadBytes {}
 
 /// Where bytes are written to.
-pub(crate) trait Out {
+pub trait Out {
     /// Appends one byte.
     fn put(&mut self, byte: u8);
     /// Appends some.
@@ -36,7 +36,7 @@ impl Out for Vec<u8> {
 }
 
 /// Appends `value` in 7 bits a byte, least first.
-pub(crate) fn put_varint(out: &mut impl Out, mut value: u64) {
+pub fn put_varint(out: &mut impl Out, mut value: u64) {
     while value >= 0x80 {
         out.put(value as u8 | 0x80);
         value >>= 7;
@@ -45,12 +45,12 @@ pub(crate) fn put_varint(out: &mut impl Out, mut value: u64) {
 }
 
 /// Appends a signed number so that small ones of either sign are short.
-pub(crate) fn put_signed(out: &mut impl Out, value: i64) {
+pub fn put_signed(out: &mut impl Out, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
 /// Appends a length of at most 255 bytes and the text.
-pub(crate) fn put_text(out: &mut impl Out, text: &str) {
+pub fn put_text(out: &mut impl Out, text: &str) {
     debug_assert!(text.len() <= usize::from(u8::MAX));
     out.put(text.len() as u8);
     out.put_all(text.as_bytes());
@@ -58,41 +58,48 @@ pub(crate) fn put_text(out: &mut impl Out, text: &str) {
 
 /// What is left of some bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     left: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// Reads `bytes` from the front.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { left: bytes }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
 
-    pub(crate) fn left(&self) -> &'a [u8] {
+    /// What has not been read.
+    pub fn left(&self) -> &'a [u8] {
         self.left
     }
 
-    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], BadBytes> {
+    /// The next `len` bytes.
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], BadBytes> {
         let (head, tail) = self.left.split_at_checked(len).ok_or(BadBytes("cut short"))?;
         self.left = tail;
         Ok(head)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, BadBytes> {
+    /// The next byte.
+    pub fn u8(&mut self) -> Result<u8, BadBytes> {
         let (&first, tail) = self.left.split_first().ok_or(BadBytes("cut short"))?;
         self.left = tail;
         Ok(first)
     }
 
-    pub(crate) fn u64_le(&mut self) -> Result<u64, BadBytes> {
+    /// A number of eight bytes, low byte first.
+    pub fn u64_le(&mut self) -> Result<u64, BadBytes> {
         let bytes = self.bytes(8)?;
         Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
     }
 
-    pub(crate) fn varint(&mut self) -> Result<u64, BadBytes> {
+    /// A number as [`put_varint`] writes it, in its shortest form alone.
+    pub fn varint(&mut self) -> Result<u64, BadBytes> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -111,18 +118,19 @@ impl<'a> Reader<'a> {
         Err(BadBytes("a number is over 64 bits"))
     }
 
-    pub(crate) fn signed(&mut self) -> Result<i64, BadBytes> {
+    /// A number as [`put_signed`] writes it.
+    pub fn signed(&mut self) -> Result<i64, BadBytes> {
         let raw = self.varint()?;
         Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))
     }
 
     /// A number that must fit in 32 bits.
-    pub(crate) fn varint32(&mut self) -> Result<u32, BadBytes> {
+    pub fn varint32(&mut self) -> Result<u32, BadBytes> {
         u32::try_from(self.varint()?).map_err(|_| BadBytes("a number is over 32 bits"))
     }
 
     /// A text of `1..=max` bytes with its length before it.
-    pub(crate) fn text(&mut self, max: usize) -> Result<&'a str, BadBytes> {
+    pub fn text(&mut self, max: usize) -> Result<&'a str, BadBytes> {
         let len = usize::from(self.u8()?);
         if len == 0 || len > max {
             return Err(BadBytes("a text has an impossible length"));
