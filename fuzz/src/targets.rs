@@ -31,6 +31,9 @@ targets! {
     cold_user => tideline_history::fuzz::cold_user,
     partition_key => tideline_history::fuzz::partition_key,
     place => tideline_history::fuzz::place,
+    danmaku_outcome => tideline_danmaku::fuzz::danmaku_outcome,
+    danmaku_rows => tideline_danmaku::fuzz::danmaku_rows,
+    danmaku_place => tideline_danmaku::fuzz::danmaku_place,
     catalogue_item => tideline_catalogue::fuzz::item,
     token_row => tideline_gateway::fuzz::token_row,
     // Calls, and answers to ours.
@@ -40,6 +43,7 @@ targets! {
     cursor => tideline_wire::fuzz::cursor,
     live_frames => tideline_wire::fuzz::live_frames,
     owner_answer => tideline_catalogue::fuzz::answer,
+    danmaku_filters => tideline_danmaku::fuzz::danmaku_filters,
     // Files of a user.
     export_lines => tideline_gateway::fuzz::export,
     import_ndjson => tideline_server::fuzz::import_ndjson,

@@ -40,6 +40,40 @@ pub const BLOCK_DAYS_WITHOUT_RETENTION: i64 = 400;
 /// How far ahead of the server's clock an event may be, in ms.
 pub const AHEAD_MS_MAX: i64 = crate::DAY_MS;
 
+/// Bytes in the id of a video, at most.
+pub const VIDEO_BYTES_MAX: usize = 64;
+/// The latest time of a comment in its video, in ms (24 days).
+pub const PROGRESS_MS_MAX: u32 = i32::MAX as u32;
+/// The greatest colour.
+pub const COLOR_MAX: u32 = 0x00ff_ffff;
+/// Characters (Unicode scalars) in a comment, at most; of a positioned one, in
+/// what viewers read.
+pub const COMMENT_CHARS_MAX: usize = 300;
+/// Bytes in a positioned comment, at most.
+pub const POSITIONED_BYTES_MAX: usize = 4 << 10;
+/// Bytes in a script or BAS comment, at most.
+pub const SPECIAL_BYTES_MAX: usize = 1_000_000;
+/// Bytes in the `client_id` of a post, at most.
+pub const CLIENT_ID_BYTES_MAX: usize = 64;
+/// Comments of one video that are shown and count, at most, whatever is set.
+pub const SHOWN_PER_VIDEO_MAX: u32 = 32_000;
+/// Subtitles of one video, at most.
+pub const SUBTITLES_PER_VIDEO_MAX: u32 = 32_000;
+/// Script and BAS comments of one video, at most.
+pub const SPECIALS_PER_VIDEO_MAX: u32 = 1_000;
+/// Filters in one list, at most.
+pub const FILTERS_MAX: usize = 5_000;
+/// Bytes in one list of filters, at most.
+pub const FILTERS_BYTES_MAX: usize = 512 << 10;
+/// Bytes in one filter, at most.
+pub const FILTER_BYTES_MAX: usize = 1 << 10;
+/// Changes that a video keeps for live rooms, at most.
+pub const FEED_EVENTS_MAX: usize = 2_048;
+/// Rows in one page of a user's own comments, at most.
+pub const OWN_ROWS_MAX: usize = 100;
+/// Comments in one import, at most.
+pub const IMPORT_ITEMS_MAX: usize = 1_000;
+
 /// Bytes in a topic's name, at most.
 pub const TOPIC_NAME_BYTES_MAX: usize = 64;
 /// Partitions of a topic, at most.
@@ -83,6 +117,7 @@ pub const SOURCE_BODY_BYTES_MAX: usize = 8 << 20;
 /// belongs to it. Scripts of two megabytes exist.
 pub const DANMAKU_ELEMENT_BYTES_MAX: usize = 4 << 20;
 
+const _: () = assert!(SPECIAL_BYTES_MAX + RECORD_KEY_BYTES_MAX < RECORD_VALUE_BYTES_MAX);
 const _: () = assert!(SOURCE_BATCH_MAX <= SOURCE_IDS_MAX);
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);

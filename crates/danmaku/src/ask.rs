@@ -1,0 +1,365 @@
+//! Calls about one video, and what they come to.
+
+use std::sync::Arc;
+
+use tideline_store::StoreError;
+use tideline_types::{Seq, UserId};
+use tideline_wire::danmaku::{Item, Pool};
+
+use crate::comment::{Actor, Comment, Draft, NotAdmitted, Rank, State};
+use crate::filters::BadFilters;
+use crate::id::CommentId;
+use crate::rows::Settings;
+use crate::video::Event;
+
+/// A call about one video.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Post a comment.
+    Post {
+        /// As given.
+        draft: Draft,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Take comments of a file.
+    Import {
+        /// In order.
+        items: Vec<ImportItem>,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Take one's own comment back.
+    Recall {
+        /// Which.
+        id: CommentId,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Change what viewers get of a comment.
+    Moderate {
+        /// Which.
+        id: CommentId,
+        /// How.
+        action: Action,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Like a comment, once.
+    Like {
+        /// Which.
+        id: CommentId,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Report a comment, once.
+    Report {
+        /// Which.
+        id: CommentId,
+        /// By whom.
+        actor: Actor,
+        /// Why, as the caller numbers it.
+        reason: u8,
+    },
+    /// Change the settings.
+    Set {
+        /// What of them.
+        patch: SettingsPatch,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Set the owner's filters.
+    SetFilters {
+        /// The list, as JSON.
+        json: String,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Remove every comment of a user for good.
+    Erase {
+        /// Whose.
+        user: UserId,
+    },
+    /// A user's own comments, newest first.
+    Own {
+        /// Whose.
+        user: UserId,
+        /// Below this one; `None`: from the newest.
+        below: Option<CommentId>,
+        /// At most so many, 1 to 100.
+        limit: usize,
+    },
+    /// One comment, of whatever state, whole.
+    Find {
+        /// Which.
+        id: CommentId,
+    },
+    /// Script and BAS comments: a pack of a few, from 1.
+    Special {
+        /// Which pack.
+        pack: u32,
+    },
+    /// Figures and settings.
+    View,
+    /// What a segment shows, from 1.
+    Segment(u32),
+    /// What all segments show.
+    All,
+    /// What happened after a number.
+    Changes {
+        /// The number.
+        since: Seq,
+    },
+}
+
+impl Op {
+    /// Whether it changes nothing.
+    pub fn is_read(&self) -> bool {
+        match self {
+            Self::Own { .. }
+            | Self::Find { .. }
+            | Self::Special { .. }
+            | Self::View
+            | Self::Segment(_)
+            | Self::All
+            | Self::Changes { .. } => true,
+            Self::Post { .. }
+            | Self::Import { .. }
+            | Self::Recall { .. }
+            | Self::Moderate { .. }
+            | Self::Like { .. }
+            | Self::Report { .. }
+            | Self::Set { .. }
+            | Self::SetFilters { .. }
+            | Self::Erase { .. } => false,
+        }
+    }
+
+    /// Whether what it misses can be told before its turn.
+    pub(crate) fn is_foreseeable(&self) -> bool {
+        matches!(
+            self,
+            Self::Post { .. } | Self::Like { .. } | Self::Report { .. } | Self::Find { .. }
+        )
+    }
+
+    /// Whether it is answered from memory alone.
+    pub(crate) fn reads_memory(&self) -> bool {
+        matches!(self, Self::View | Self::Segment(_) | Self::All | Self::Changes { .. })
+    }
+}
+
+/// A comment of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportItem {
+    /// As the file has it.
+    pub item: Item<'static>,
+    /// How many like it, in everything, came before it in the file. So two that
+    /// are meant to be two stay two, and a file imported again changes nothing.
+    pub nth: u32,
+}
+
+/// What the owner or a moderator does about a comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Give it this rank.
+    Rank(Rank),
+    /// Show it to nobody.
+    Hide,
+    /// Show it to nobody: it breaks rules.
+    Block,
+    /// Undo hiding, blocking or what reports did.
+    Restore,
+    /// Between the normal pool and subtitles.
+    Move(Pool),
+}
+
+/// What of the settings is to change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettingsPatch {
+    /// How long the video is; `Some(None)`: nobody knows.
+    pub duration_ms: Option<Option<u32>>,
+    /// One of [`crate::top::LIMITS`]; `Some(None)`: by the duration.
+    pub limit: Option<Option<u32>>,
+    /// Whether viewers may post.
+    pub closed: Option<bool>,
+}
+
+/// What a call comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Of `Post`.
+    Posted(Posted),
+    /// Of `Import`.
+    Imported(Tally),
+    /// Of `Recall`, `Moderate`, `Like`, `Report`: the comment as it is now.
+    Comment(Arc<Comment>),
+    /// Of `Set`.
+    Settings(Settings),
+    /// Of `SetFilters`.
+    Done,
+    /// Of `Erase`: comments that were there.
+    Erased(u64),
+    /// Of `Own`.
+    Own(Vec<Arc<Comment>>),
+    /// Of `Find`.
+    Found(Option<Arc<Comment>>),
+    /// Of `View`.
+    View(View),
+    /// Of `Segment`, `All` and `Special`; `None` outside the video.
+    Snapshot(Option<Snapshot>),
+    /// Of `Changes`.
+    Changes(Changes),
+    /// Of anything.
+    Refused(Refusal),
+}
+
+/// A comment that was posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Posted {
+    /// As it is now.
+    pub comment: Arc<Comment>,
+    /// Everything through this number holds it.
+    pub seq: Seq,
+    /// It had been posted before: this was a retry.
+    pub again: bool,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Comments that were not there.
+    pub taken: u32,
+    /// Of these, hidden at once for want of room.
+    pub overflow: u32,
+    /// Comments that were there already.
+    pub duplicates: u32,
+    /// Those not taken: their place in the list, and why.
+    pub refused: Vec<(u32, Refusal)>,
+}
+
+/// Figures of a video.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// What the owner set.
+    pub settings: Settings,
+    /// Segments, at least 1.
+    pub segments: u32,
+    /// The limit in force.
+    pub limit: u32,
+    /// Comments of any state.
+    pub total: u64,
+    /// Shown, of any pool.
+    pub shown: u64,
+    /// Shown, and counted against the limit.
+    pub counted: u32,
+    /// Hidden for want of room.
+    pub overflow: u64,
+    /// Packs of script and BAS comments.
+    pub special_packs: u32,
+    /// The owner's filters, as JSON.
+    pub filters: Option<Arc<str>>,
+    /// All this is as of this number.
+    pub seq: Seq,
+}
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Holds every change through this number.
+    pub seq: Seq,
+    /// By pool, time and id.
+    pub items: Vec<Arc<Comment>>,
+}
+
+/// What happened to a video.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Everything that happened after `since` and through `through`, in order.
+    Range {
+        /// The number that was asked for.
+        since: Seq,
+        /// At least `since`, or the caller knows a future that never was.
+        through: Seq,
+        /// Each with its number.
+        events: Vec<(Seq, Event)>,
+    },
+    /// Too long ago: load a snapshot of at least this number.
+    Lagged {
+        /// Where a snapshot is now.
+        through: Seq,
+    },
+}
+
+/// Why a call is not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The comment is not as it must be.
+    #[error(transparent)]
+    NotAdmitted(#[from] NotAdmitted),
+    /// Viewers may not post under this video.
+    #[error("comments are closed")]
+    Closed,
+    /// A filter of the site or the owner.
+    #[error("a filter refuses this text or sender")]
+    Forbidden,
+    /// No such comment, or not for this caller.
+    #[error("there is no such comment")]
+    NotFound,
+    /// It is another's.
+    #[error("this is not yours")]
+    NotYours,
+    /// The time for it is over.
+    #[error("a comment can be taken back within {within_ms} ms, this one is {age_ms} ms old")]
+    TooLate {
+        /// Its age.
+        age_ms: i64,
+        /// The limit.
+        within_ms: i64,
+    },
+    /// It does not go with what is.
+    #[error("{0}")]
+    Conflict(&'static str),
+    /// The comment is not in a state for it.
+    #[error("the comment is {}", .0.name())]
+    Is(State),
+    /// The comment was reported, or liked, by this user before.
+    #[error("once per user")]
+    Again,
+    /// Over a limit.
+    #[error("{what}: at most {max} are allowed")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        max: u32,
+    },
+    /// Not one of the limits that may be set.
+    #[error("limit {0} is none of those that may be set")]
+    BadLimit(u32),
+    /// A list of filters.
+    #[error(transparent)]
+    BadFilters(#[from] BadFilters),
+    /// A bound is reached; it passes by itself.
+    #[error("overloaded: {0}")]
+    Overloaded(&'static str),
+    /// The log took a fault and is read-only until the server starts again.
+    #[error("the log is read-only: {0}")]
+    ReadOnly(String),
+    /// The disk or the log's quota is full; nothing of the call was kept.
+    #[error("no space: {0}")]
+    NoSpace(String),
+    /// The video's rows cannot be read.
+    #[error("damaged rows: {0}")]
+    Damaged(String),
+}
+
+impl From<&StoreError> for Refusal {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::NoSpace { .. } => Self::NoSpace(error.to_string()),
+            StoreError::Damaged { .. } => Self::Damaged(error.to_string()),
+            _ => Self::ReadOnly(error.to_string()),
+        }
+    }
+}

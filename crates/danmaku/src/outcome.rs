@@ -1,0 +1,337 @@
+//! What is logged: one decision about one video, whole.
+//!
+//! A record's key is the video, its value one outcome: who did what, and what
+//! it comes to, as changes that need neither a clock nor a setting nor a row
+//! to be applied. A comment that comes back to memory brings its content; one
+//! that moves says where its row lay. So replay means apply, and any cut
+//! between two outcomes is a state.
+//!
+//! ```text
+//! version, act, taken_ms (varint), actor (0, or role + 1 and user),
+//! changes: tag and body each, to the end
+//! ```
+
+use std::sync::Arc;
+
+use tideline_store::codec::{BadBytes, Reader, put_text, put_varint};
+use tideline_types::limits::{FILTERS_BYTES_MAX, USER_BYTES_MAX};
+use tideline_types::{Millis, UserId};
+
+use crate::comment::{Actor, Content, Index, Role};
+use crate::id::CommentId;
+use crate::rows::{self, MarkKind, Settings};
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A comment was posted.
+    Post,
+    /// A comment came from a file.
+    Import,
+    /// Its writer took one back.
+    Recall,
+    /// Ranks, pools and states, by the owner or a moderator.
+    Moderate,
+    /// A user likes one.
+    Like,
+    /// A user reported one.
+    Report,
+    /// The owner set something about the video.
+    Settings,
+    /// The owner set the video's filters.
+    Filters,
+    /// The queue hid or brought back one.
+    Queue,
+    /// A user's comments went for good.
+    Erase,
+    /// How many there are, for those who count.
+    Count,
+}
+
+impl Act {
+    /// All of them, by number.
+    pub const ALL: [Self; 11] = [
+        Self::Post,
+        Self::Import,
+        Self::Recall,
+        Self::Moderate,
+        Self::Like,
+        Self::Report,
+        Self::Settings,
+        Self::Filters,
+        Self::Queue,
+        Self::Erase,
+        Self::Count,
+    ];
+
+    /// Its name for readers of topics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Post => "post",
+            Self::Import => "import",
+            Self::Recall => "recall",
+            Self::Moderate => "moderate",
+            Self::Like => "like",
+            Self::Report => "report",
+            Self::Settings => "settings",
+            Self::Filters => "filters",
+            Self::Queue => "queue",
+            Self::Erase => "erase",
+            Self::Count => "count",
+        }
+    }
+}
+
+/// One change of what a video has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A comment that was not there.
+    New {
+        /// Which.
+        id: CommentId,
+        /// As it begins.
+        index: Index,
+        /// What it says.
+        content: Content,
+    },
+    /// A comment's index.
+    Index {
+        /// Which.
+        id: CommentId,
+        /// As it was: says where its row lies.
+        before: Index,
+        /// As it becomes.
+        after: Index,
+        /// Where it is shown now and was not before.
+        content: Option<Content>,
+    },
+    /// A user said something of a comment, for the first time.
+    Mark {
+        /// What.
+        kind: MarkKind,
+        /// Of which.
+        id: CommentId,
+        /// Who, as a keyed hash.
+        user: u64,
+        /// The reason of a report; 0 of a like.
+        reason: u8,
+    },
+    /// A comment is there no more.
+    Gone {
+        /// Which.
+        id: CommentId,
+        /// As it was.
+        before: Index,
+        /// Its writer, as a keyed hash.
+        user: u64,
+    },
+    /// A user, as a keyed hash, has no comment here any more.
+    Forgotten {
+        /// Who.
+        user: u64,
+    },
+    /// The video's settings as they become.
+    Settings {
+        /// As they were.
+        before: Settings,
+        /// As they become.
+        after: Settings,
+    },
+    /// The video's filters as they become, as JSON.
+    Filters(Arc<str>),
+    /// Nothing; how many comments there are.
+    Count {
+        /// Of any state.
+        total: u64,
+        /// Shown to everybody.
+        shown: u64,
+    },
+}
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The owner's time; never falls within a partition.
+    pub taken: Millis,
+    /// What was done.
+    pub act: Act,
+    /// Who did it; `None`: the owner of the partition itself.
+    pub actor: Option<Actor>,
+    /// What it comes to, in order.
+    pub changes: Vec<Change>,
+}
+
+impl Outcome {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, self.act as u8];
+        put_varint(&mut out, self.taken.0.max(0) as u64);
+        match &self.actor {
+            None => out.push(0),
+            Some(actor) => {
+                out.push(actor.role as u8 + 1);
+                put_text(&mut out, actor.user.as_str());
+            }
+        }
+        self.changes.iter().for_each(|change| put_change(&mut out, change));
+        out
+    }
+
+    /// From bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadBytes> {
+        let mut reader = Reader::new(bytes);
+        if reader.u8()? != VERSION {
+            return Err(BadBytes("another version"));
+        }
+        let act = *Act::ALL.get(usize::from(reader.u8()?)).ok_or(BadBytes("no such act"))?;
+        let taken = i64::try_from(reader.varint()?).map_err(|_| BadBytes("a time is too late"))?;
+        let actor = match reader.u8()?.checked_sub(1) {
+            None => None,
+            Some(role) => {
+                let role = *Role::ALL.get(usize::from(role)).ok_or(BadBytes("no such role"))?;
+                let user = UserId::new(reader.text(USER_BYTES_MAX)?);
+                Some(Actor { user: user.map_err(|_| BadBytes("no such user"))?, role })
+            }
+        };
+        let mut changes = Vec::new();
+        while !reader.is_empty() {
+            changes.push(take_change(&mut reader)?);
+        }
+        Ok(Self { taken: Millis(taken), act, actor, changes })
+    }
+}
+
+const VERSION: u8 = 1;
+const NEW: u8 = 1;
+const INDEX: u8 = 2;
+const INDEX_WITH_CONTENT: u8 = 3;
+const MARK: u8 = 4;
+const GONE: u8 = 5;
+const SETTINGS: u8 = 6;
+const FILTERS: u8 = 7;
+const COUNT: u8 = 8;
+const FORGOTTEN: u8 = 9;
+
+fn put_change(out: &mut Vec<u8>, change: &Change) {
+    match change {
+        Change::New { id, index, content } => {
+            put_id(out, NEW, *id);
+            rows::put_index(out, index);
+            put_block(out, &rows::encode_content(*id, content));
+        }
+        Change::Index { id, before, after, content } => {
+            put_id(out, if content.is_some() { INDEX_WITH_CONTENT } else { INDEX }, *id);
+            rows::put_index(out, before);
+            rows::put_index(out, after);
+            if let Some(content) = content {
+                put_block(out, &rows::encode_content(*id, content));
+            }
+        }
+        Change::Mark { kind, id, user, reason } => {
+            put_id(out, MARK, *id);
+            out.extend([*kind as u8, *reason]);
+            out.extend(user.to_le_bytes());
+        }
+        Change::Gone { id, before, user } => {
+            put_id(out, GONE, *id);
+            rows::put_index(out, before);
+            out.extend(user.to_le_bytes());
+        }
+        Change::Forgotten { user } => {
+            out.push(FORGOTTEN);
+            out.extend(user.to_le_bytes());
+        }
+        Change::Settings { before, after } => {
+            out.push(SETTINGS);
+            rows::put_settings(out, before);
+            rows::put_settings(out, after);
+        }
+        Change::Filters(list) => {
+            out.push(FILTERS);
+            put_block(out, list.as_bytes());
+        }
+        Change::Count { total, shown } => {
+            out.push(COUNT);
+            put_varint(out, *total);
+            put_varint(out, *shown);
+        }
+    }
+}
+
+fn put_id(out: &mut Vec<u8>, tag: u8, id: CommentId) {
+    out.push(tag);
+    out.extend(id.bits().to_le_bytes());
+}
+
+fn put_block(out: &mut Vec<u8>, block: &[u8]) {
+    put_varint(out, block.len() as u64);
+    out.extend(block);
+}
+
+fn take_change(reader: &mut Reader<'_>) -> Result<Change, BadBytes> {
+    let tag = reader.u8()?;
+    Ok(match tag {
+        NEW => {
+            let (id, index) = (take_id(reader)?, rows::take_index(reader)?);
+            Change::New { id, index, content: take_content(reader, id)? }
+        }
+        INDEX | INDEX_WITH_CONTENT => {
+            let id = take_id(reader)?;
+            let (before, after) = (rows::take_index(reader)?, rows::take_index(reader)?);
+            let content = match tag {
+                INDEX => None,
+                _ => Some(take_content(reader, id)?),
+            };
+            Change::Index { id, before, after, content }
+        }
+        MARK => {
+            let id = take_id(reader)?;
+            let kind = match reader.u8()? {
+                0 => MarkKind::Like,
+                1 => MarkKind::Report,
+                _ => return Err(BadBytes("no such mark")),
+            };
+            let reason = reader.u8()?;
+            Change::Mark { kind, id, user: reader.u64_le()?, reason }
+        }
+        GONE => {
+            let (id, before) = (take_id(reader)?, rows::take_index(reader)?);
+            Change::Gone { id, before, user: reader.u64_le()? }
+        }
+        SETTINGS => {
+            let (before, after) = (rows::take_settings(reader)?, rows::take_settings(reader)?);
+            Change::Settings { before, after }
+        }
+        FILTERS => {
+            let list = take_block(reader)?;
+            if list.len() > FILTERS_BYTES_MAX {
+                return Err(BadBytes("a list of filters is too long"));
+            }
+            let list = std::str::from_utf8(list).map_err(|_| BadBytes("a list is not UTF-8"))?;
+            Change::Filters(list.into())
+        }
+        FORGOTTEN => Change::Forgotten { user: reader.u64_le()? },
+        COUNT => Change::Count { total: reader.varint()?, shown: reader.varint()? },
+        _ => return Err(BadBytes("no such change")),
+    })
+}
+
+fn take_id(reader: &mut Reader<'_>) -> Result<CommentId, BadBytes> {
+    CommentId::from_bits(reader.u64_le()?).ok_or(BadBytes("an id is negative"))
+}
+
+fn take_block<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], BadBytes> {
+    let len = usize::try_from(reader.varint()?).map_err(|_| BadBytes("cut short"))?;
+    reader.bytes(len)
+}
+
+fn take_content(reader: &mut Reader<'_>, id: CommentId) -> Result<Content, BadBytes> {
+    rows::decode_content(id, take_block(reader)?)
+}
+
+mod topics;
+
+pub use topics::{audit, stats};
+
+#[cfg(test)]
+mod tests;
