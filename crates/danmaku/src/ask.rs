@@ -1,5 +1,6 @@
 //! Calls about one video, and what they come to.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tideline_store::StoreError;
@@ -268,6 +269,12 @@ pub struct View {
 pub struct Snapshot {
     /// Holds every change through this number.
     pub seq: Seq,
+    /// Of these stretches of the video.
+    pub stretches: RangeInclusive<u16>,
+    /// The limit in force.
+    pub limit: u32,
+    /// Whether viewers may not post.
+    pub closed: bool,
     /// By pool, time and id.
     pub items: Vec<Arc<Comment>>,
 }
@@ -294,6 +301,9 @@ pub enum Changes {
 /// Why a call is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// No id of a video.
+    #[error("a video's id has 1 to 64 bytes")]
+    BadVideo,
     /// The comment is not as it must be.
     #[error(transparent)]
     NotAdmitted(#[from] NotAdmitted),

@@ -1,4 +1,14 @@
-//! Danmaku: comments across a video.
+//! Danmaku: comments across a video, bounded whatever happens.
+//!
+//! Read in this order: [`comment`] (what a comment is, and what is admitted),
+//! [`top`] (which are shown), [`ask`] (what a caller says), [`rules`] (what the
+//! owner decides), [`outcome`] (what is logged), [`video`] (a video in memory),
+//! [`rows`] (at rest), [`owner`] (one partition: order, acknowledgement, tiers),
+//! `task` (the threads and waits around owners), [`Danmaku`] (the handle). Beside
+//! these: [`segment`] (ready bytes), [`room`] (live), [`filters`].
+//!
+//! Knows nothing of HTTP, sockets, titles or which engine stands behind a seam.
+
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod ask;
@@ -7,15 +17,24 @@ pub mod comment;
 pub mod filters;
 #[doc(hidden)]
 pub mod fuzz;
+mod handle;
 mod id;
+mod item;
 pub mod options;
 pub mod outcome;
 pub mod owner;
 pub mod reads;
 pub mod recovery;
+pub mod room;
 pub mod rows;
 pub mod rules;
+pub mod segment;
+mod task;
 pub mod top;
 pub mod video;
 
+pub use handle::Danmaku;
 pub use id::{CommentId, STRETCH_MS, stretch_of};
+pub use item::{MANY_LIKES, item};
+pub use options::Options;
+pub use task::{AUDIT, STATS, TOPIC, Watch};

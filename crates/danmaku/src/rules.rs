@@ -11,6 +11,7 @@ mod moderate;
 mod own;
 mod post;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tideline_types::limits::PROGRESS_MS_MAX;
@@ -251,23 +252,22 @@ fn special(desk: &mut Desk<'_>, pack: u32) -> Decision {
             items.push(comment);
         }
     }
-    match desk.reads.is_waiting() {
-        true => Decision::Wait,
-        false => Decision::Done(Answer::Snapshot(Some(Snapshot { seq, items })), None),
+    if desk.reads.is_waiting() {
+        return Decision::Wait;
     }
+    let snapshot = snapshot(desk.video, seq, 0..=u16::MAX, items);
+    Decision::Done(Answer::Snapshot(Some(snapshot)), None)
 }
 
 /// The answer of a read that memory is enough for, as of outcome `seq`.
 pub(crate) fn read(video: &Video, op: &Op, seq: Seq) -> Answer {
-    let snapshot = |items| Snapshot { seq, items };
+    let of = |stretches: RangeInclusive<u16>| {
+        let items = video.items(&stretches);
+        snapshot(video, seq, stretches, items)
+    };
     match op {
-        Op::Segment(n) => Answer::Snapshot(video.segment(*n).map(snapshot)),
-        Op::All => {
-            let mut items: Vec<_> =
-                video.shown().filter(|c| !c.index.is_special()).cloned().collect();
-            items.sort_unstable_by_key(|c| (c.index.pool, c.index.progress_ms, c.id));
-            Answer::Snapshot(Some(snapshot(items)))
-        }
+        Op::Segment(n) => Answer::Snapshot(video.stretches(*n).map(of)),
+        Op::All => Answer::Snapshot(Some(of(0..=u16::MAX))),
         Op::Changes { since } => {
             let events = if *since > seq { None } else { video.changes_since(*since) };
             Answer::Changes(match events {
@@ -288,6 +288,16 @@ pub(crate) fn read(video: &Video, op: &Op, seq: Seq) -> Answer {
             seq,
         }),
     }
+}
+
+fn snapshot(
+    video: &Video,
+    seq: Seq,
+    stretches: RangeInclusive<u16>,
+    items: Vec<Arc<Comment>>,
+) -> Snapshot {
+    let (limit, closed) = (video.limit(), video.settings().closed);
+    Snapshot { seq, stretches, limit, closed, items }
 }
 
 fn set(desk: &mut Desk<'_>, patch: &SettingsPatch, actor: &Actor) -> Decision {

@@ -6,6 +6,7 @@
 //! is bounded by the limits, however many comments are hidden.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tideline_types::Seq;
@@ -337,27 +338,28 @@ impl Video {
         self.comments.values()
     }
 
-    /// What segment `n`, from 1, shows, but for scripts and BAS: by pool, time,
-    /// id. `None` outside the video.
-    pub fn segment(&self, n: u32) -> Option<Vec<Arc<Comment>>> {
+    /// The stretches of segment `n`, from 1; `None` outside the video. What was
+    /// posted before the end was known is shown with the last.
+    pub fn stretches(&self, n: u32) -> Option<RangeInclusive<u16>> {
         let count = self.segments();
-        if n == 0 || n > count {
-            return None;
-        }
-        // What was posted before the end was known is shown with the last.
-        let first = u16::try_from(n - 1).ok()?;
-        let last = if n == count { u16::MAX } else { first };
-        let bounds = |at| (at, CommentId::default());
-        let top = (last, CommentId::from_bits(u64::MAX >> 1)?);
+        let first = u16::try_from(n.checked_sub(1)?).ok().filter(|_| n <= count)?;
+        let is_end = n == count && self.settings.duration_ms.is_some();
+        Some(first..=if is_end { u16::MAX } else { first })
+    }
+
+    /// What some stretches show, but for scripts and BAS: by pool, time, id.
+    pub fn items(&self, stretches: &RangeInclusive<u16>) -> Vec<Arc<Comment>> {
+        let (first, last) = (*stretches.start(), *stretches.end());
         let mut items: Vec<Arc<Comment>> = self
             .comments
-            .range(bounds(first)..=top)
+            .range((first, CommentId::default())..)
+            .take_while(|((at, _), _)| *at <= last)
             .map(|(_, comment)| comment)
             .filter(|comment| !comment.index.is_special())
             .cloned()
             .collect();
         items.sort_unstable_by_key(|c| (c.index.pool, c.index.progress_ms, c.id));
-        Some(items)
+        items
     }
 
     /// How many segments there are, at least 1: as the duration says, or as far

@@ -73,6 +73,8 @@ pub const FEED_EVENTS_MAX: usize = 2_048;
 pub const OWN_ROWS_MAX: usize = 100;
 /// Comments in one import, at most.
 pub const IMPORT_ITEMS_MAX: usize = 1_000;
+/// Bytes of texts in one import, at most.
+pub const IMPORT_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes in a topic's name, at most.
 pub const TOPIC_NAME_BYTES_MAX: usize = 64;

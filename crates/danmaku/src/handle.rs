@@ -1,0 +1,303 @@
+//! The handle: what the rest of the program calls.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tideline_queue::Queue;
+use tideline_store::{Clock, StoreError, Table, TableName};
+use tideline_types::limits::{IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, VIDEO_BYTES_MAX};
+use tideline_types::{PartitionId, Seq, UserId};
+use tideline_wire::danmaku::Item;
+
+use crate::ask::{
+    Action, Answer, Changes, ImportItem, Op, Posted, Refusal, SettingsPatch, Snapshot, Tally, View,
+};
+use crate::comment::{Actor, Comment, Draft, Role};
+use crate::filters::{Filter, Filters};
+use crate::id::CommentId;
+use crate::options::Options;
+use crate::owner;
+use crate::rows::{self, Settings};
+use crate::task::{Driver, Watch};
+use crate::{item, segment};
+
+/// Videos' comments. Clones share one; all calls may be made at once.
+///
+/// Whatever a call answers rests on what survives power loss.
+#[derive(Clone)]
+pub struct Danmaku {
+    driver: Arc<Driver>,
+    site_filters: Arc<RwLock<Arc<Filters>>>,
+}
+
+impl Danmaku {
+    /// Takes over the topic `danmaku` of `queue`, making it with `partitions`
+    /// partitions if there is none (else it keeps its own number), registers
+    /// the topics derived from it, and replays what is not at rest in `table`.
+    /// Blocks; must be called within a tokio runtime.
+    pub fn open(
+        queue: Queue,
+        table: Arc<dyn Table>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        partitions: u16,
+    ) -> Result<Self, StoreError> {
+        let driver = Driver::open(queue, table, clock, options, partitions)?;
+        Ok(Self { driver, site_filters: Arc::default() })
+    }
+
+    /// What an operator set.
+    pub fn options(&self) -> &Options {
+        &self.driver.rules.options
+    }
+
+    /// Posts a comment. The same `client_id` of the same user again, among
+    /// their latest 64 under the video, is the same comment.
+    pub async fn post(&self, video: &str, draft: Draft, actor: Actor) -> Result<Posted, Refusal> {
+        if actor.role == Role::Viewer {
+            let site = self.site_filters.read().unwrap_or_else(PoisonError::into_inner).clone();
+            if site.rejects(&draft.text, &[actor.user.as_str()]) {
+                return Err(Refusal::Forbidden);
+            }
+        }
+        expect(self.ask(video, Op::Post { draft, actor }).await, |answer| match answer {
+            Answer::Posted(posted) => Some(posted),
+            _ => None,
+        })
+    }
+
+    /// Takes comments of a file, at most 1,000 and 4 MiB at a time, whatever the
+    /// limit; those that are there already are not taken again.
+    pub async fn import(
+        &self,
+        video: &str,
+        items: Vec<ImportItem>,
+        actor: Actor,
+    ) -> Result<Tally, Refusal> {
+        let bytes: usize = items.iter().map(|item| item.item.text.len()).sum();
+        if items.len() > IMPORT_ITEMS_MAX || bytes > IMPORT_BYTES_MAX {
+            let max = IMPORT_ITEMS_MAX as u32;
+            return Err(Refusal::TooMany { what: "comments (or 4 MiB) of one import", max });
+        }
+        expect(self.ask(video, Op::Import { items, actor }).await, |answer| match answer {
+            Answer::Imported(tally) => Some(tally),
+            _ => None,
+        })
+    }
+
+    /// Takes one's own comment back, within two minutes.
+    pub async fn recall(
+        &self,
+        video: &str,
+        id: CommentId,
+        actor: Actor,
+    ) -> Result<Arc<Comment>, Refusal> {
+        self.comment(video, Op::Recall { id, actor }).await
+    }
+
+    /// Changes rank, pool or state; for the owner, moderators and services.
+    pub async fn moderate(
+        &self,
+        video: &str,
+        id: CommentId,
+        action: Action,
+        actor: Actor,
+    ) -> Result<Arc<Comment>, Refusal> {
+        self.comment(video, Op::Moderate { id, action, actor }).await
+    }
+
+    /// Likes a comment; `Again` the second time.
+    pub async fn like(
+        &self,
+        video: &str,
+        id: CommentId,
+        actor: Actor,
+    ) -> Result<Arc<Comment>, Refusal> {
+        self.comment(video, Op::Like { id, actor }).await
+    }
+
+    /// Reports a comment; `Again` the second time.
+    pub async fn report(
+        &self,
+        video: &str,
+        id: CommentId,
+        actor: Actor,
+        reason: u8,
+    ) -> Result<Arc<Comment>, Refusal> {
+        self.comment(video, Op::Report { id, actor, reason }).await
+    }
+
+    /// Changes the settings of a video; answers all of them.
+    pub async fn set(
+        &self,
+        video: &str,
+        patch: SettingsPatch,
+        actor: Actor,
+    ) -> Result<Settings, Refusal> {
+        expect(self.ask(video, Op::Set { patch, actor }).await, |answer| match answer {
+            Answer::Settings(settings) => Some(settings),
+            _ => None,
+        })
+    }
+
+    /// Sets the owner's filters of a video, from the JSON of a list.
+    pub async fn set_filters(
+        &self,
+        video: &str,
+        json: String,
+        actor: Actor,
+    ) -> Result<(), Refusal> {
+        expect(self.ask(video, Op::SetFilters { json, actor }).await, |answer| match answer {
+            Answer::Done => Some(()),
+            _ => None,
+        })
+    }
+
+    /// Sets the filters of the site, for what is posted from now on. They are
+    /// kept in memory alone.
+    pub fn set_site_filters(&self, filters: &[Filter]) -> Result<(), Refusal> {
+        let filters = Arc::new(Filters::new(filters)?);
+        *self.site_filters.write().unwrap_or_else(PoisonError::into_inner) = filters;
+        Ok(())
+    }
+
+    /// Removes every comment of a user, from every video; answers how many.
+    pub async fn erase(&self, user: &UserId) -> Result<u64, Refusal> {
+        let mut videos = self.driver.unrested_videos();
+        let driver = Arc::clone(&self.driver);
+        let key = rows::user_key(driver.rules.keys.user(user.as_str()));
+        let scan =
+            move || driver.table.scan(TableName::Danmaku, &key, &[], None, false, usize::MAX);
+        let noted = tokio::task::spawn_blocking(scan).await;
+        let noted = noted.map_err(|_| Refusal::Overloaded("the server is stopping"))?;
+        let noted = noted.map_err(|error| Refusal::from(&error))?;
+        videos.extend(
+            noted.iter().filter_map(|(video, _)| Some(std::str::from_utf8(video).ok()?.into())),
+        );
+        videos.sort_unstable();
+        videos.dedup();
+        let mut erased = 0;
+        for video in videos {
+            let op = Op::Erase { user: user.clone() };
+            erased += expect(self.ask(&video, op).await, |answer| match answer {
+                Answer::Erased(count) => Some(count),
+                _ => None,
+            })?;
+        }
+        Ok(erased)
+    }
+
+    /// A user's own comments under a video, newest first, each with its state;
+    /// at most 100, below `below`.
+    pub async fn own(
+        &self,
+        video: &str,
+        user: &UserId,
+        below: Option<CommentId>,
+        limit: usize,
+    ) -> Result<Vec<Arc<Comment>>, Refusal> {
+        let op = Op::Own { user: user.clone(), below, limit };
+        expect(self.ask(video, op).await, |answer| match answer {
+            Answer::Own(comments) => Some(comments),
+            _ => None,
+        })
+    }
+
+    /// One comment of whatever state.
+    pub async fn find(&self, video: &str, id: CommentId) -> Result<Option<Arc<Comment>>, Refusal> {
+        expect(self.ask(video, Op::Find { id }).await, |answer| match answer {
+            Answer::Found(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    /// Figures and settings.
+    pub async fn view(&self, video: &str) -> Result<View, Refusal> {
+        expect(self.ask(video, Op::View).await, |answer| match answer {
+            Answer::View(view) => Some(view),
+            _ => None,
+        })
+    }
+
+    /// What segment `n`, from 1, shows, but for scripts and BAS; `None` outside
+    /// the video.
+    pub async fn segment(&self, video: &str, n: u32) -> Result<Option<Snapshot>, Refusal> {
+        self.snapshot(video, Op::Segment(n)).await
+    }
+
+    /// What all segments show, but for scripts and BAS.
+    pub async fn all(&self, video: &str) -> Result<Snapshot, Refusal> {
+        let all = self.snapshot(video, Op::All).await?;
+        all.ok_or(Refusal::NotFound)
+    }
+
+    /// A pack of script and BAS comments, from 1; `None` beyond the last.
+    pub async fn special(&self, video: &str, pack: u32) -> Result<Option<Snapshot>, Refusal> {
+        self.snapshot(video, Op::Special { pack }).await
+    }
+
+    /// What happened after `since`.
+    pub async fn changes_since(&self, video: &str, since: Seq) -> Result<Changes, Refusal> {
+        expect(self.ask(video, Op::Changes { since }).await, |answer| match answer {
+            Answer::Changes(changes) => Some(changes),
+            _ => None,
+        })
+    }
+
+    /// Tells when a video changes: ask [`Danmaku::changes_since`] then, and once
+    /// after the watch began.
+    pub fn watch(&self, video: &str) -> Watch {
+        self.driver.watch(video)
+    }
+
+    /// A comment as files and players carry it: its sender as a hash that says
+    /// nothing beyond this video.
+    pub fn item<'a>(&self, video: &str, comment: &'a Comment) -> Item<'a> {
+        item::item(&self.driver.rules.keys, video, comment)
+    }
+
+    /// Makes the bodies of a video's segments.
+    pub fn bodies(&self, video: &str) -> segment::Bodies {
+        segment::Bodies::new(self.driver.rules.keys, video)
+    }
+
+    /// Figures of each partition.
+    pub fn stats(&self) -> Vec<(PartitionId, owner::Stats)> {
+        (0..).map(PartitionId).zip(self.driver.stats()).collect()
+    }
+
+    /// Refuses new calls, brings everything to rest within `limit`, and stops.
+    /// Blocks. What does not come to rest in time is in the log.
+    pub fn close(&self, limit: Duration) {
+        self.driver.close(limit);
+    }
+
+    async fn comment(&self, video: &str, op: Op) -> Result<Arc<Comment>, Refusal> {
+        expect(self.ask(video, op).await, |answer| match answer {
+            Answer::Comment(comment) => Some(comment),
+            _ => None,
+        })
+    }
+
+    async fn snapshot(&self, video: &str, op: Op) -> Result<Option<Snapshot>, Refusal> {
+        expect(self.ask(video, op).await, |answer| match answer {
+            Answer::Snapshot(snapshot) => Some(snapshot),
+            _ => None,
+        })
+    }
+
+    async fn ask(&self, video: &str, op: Op) -> Answer {
+        match (1..=VIDEO_BYTES_MAX).contains(&video.len()) {
+            true => self.driver.ask(video, op).await,
+            false => Answer::Refused(Refusal::BadVideo),
+        }
+    }
+}
+
+/// The answer that the call asks for, or the refusal.
+fn expect<T>(answer: Answer, as_asked: impl FnOnce(Answer) -> Option<T>) -> Result<T, Refusal> {
+    match answer {
+        Answer::Refused(refusal) => Err(refusal),
+        answer => Ok(as_asked(answer).expect("an owner answers what it was asked")),
+    }
+}
