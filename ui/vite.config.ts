@@ -16,7 +16,13 @@ export default defineConfig({
       "@tideline/web": web("index"),
     },
   },
-  build: { outDir: "built/pages", emptyOutDir: true, target: "es2022" },
+  build: {
+    outDir: "built/pages",
+    emptyOutDir: true,
+    target: "es2022",
+    // What is packed into the pages, and under which terms.
+    license: { fileName: "licenses.txt" },
+  },
   server: {
     proxy: Object.fromEntries(
       ["/v1", "/players", "/openapi.json"].map((path) => [path, { target: server, ws: true }]),

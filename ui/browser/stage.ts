@@ -65,6 +65,13 @@ export class Stage {
 
   /** Opens a page as a new visitor. */
   async visit(path: string, view: View = {}): Promise<Page> {
+    const page = await this.visitor(view);
+    await page.goto(`${this.base}${path}`);
+    return page;
+  }
+
+  /** A new visitor, before anything is opened. */
+  async visitor(view: View = {}): Promise<Page> {
     const { width = 1280, language = "en", theme = "light", user = "demo" } = view;
     const context = await this.browser.newContext({
       viewport: { width, height: width === 390 ? 844 : 800 },
@@ -79,7 +86,6 @@ export class Stage {
     const page = await context.newPage();
     page.on("pageerror", (error) => this.faults.push(String(error)));
     page.on("console", (line) => line.type() === "error" && this.faults.push(line.text()));
-    await page.goto(`${this.base}${path}`);
     return page;
   }
 

@@ -1,6 +1,6 @@
 // For the owner of a video: find comments, protect and hide them, and undo it.
 
-import { ATTR, type Change, type Comment, Danmaku, type View } from "@tideline/web";
+import { ATTR, type Change, type Comment, compareIds, Danmaku, type View } from "@tideline/web";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { tell, useShared } from "../context.js";
 import { Icon } from "../parts/icon.js";
@@ -32,7 +32,7 @@ export function OwnerView({ video }: { video: string }) {
 
   useEffect(() => {
     Promise.all([danmaku.all(), danmaku.view()]).then(([all, view]) => {
-      setComments(all);
+      setComments(all.sort((a, b) => a.progress_ms - b.progress_ms || compareIds(a.id, b.id)));
       setView(view);
       setKept(new Set(all.filter(({ attr }) => attr & ATTR.protected).map(({ id }) => id)));
     }, failed);

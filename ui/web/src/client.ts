@@ -44,6 +44,8 @@ export interface CallOptions {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Not from the browser's own store without asking. */
+  fresh?: boolean;
   /** The call goes on when the page is left; its body may have 64 KiB. */
   keepalive?: boolean;
 }
@@ -111,6 +113,7 @@ export class Client {
     }
     if (options.signal) init.signal = options.signal;
     if (options.keepalive) init.keepalive = true;
+    if (options.fresh) init.cache = "no-cache";
     let response: Response;
     try {
       response = await this.#fetch(this.address(path, options.query), init);

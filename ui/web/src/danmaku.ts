@@ -115,10 +115,12 @@ export class Danmaku {
   }
 
   /** A segment, from 1; undefined outside of the video. */
-  async segment(segment: number): Promise<Segment | undefined> {
+  async segment(segment: number, fresh = false): Promise<Segment | undefined> {
     const path = this.#path(`/segments/${segment}.json`);
     try {
-      const { body, headers } = await this.client.call<{ items: Comment[] }>("GET", path);
+      const { body, headers } = await this.client.call<{ items: Comment[] }>("GET", path, {
+        fresh,
+      });
       return { segment, items: body.items, seq: Number(headers.get("x-tideline-seq") ?? 0) };
     } catch (error) {
       if (error instanceof Problem && error.status === 404) return undefined;

@@ -108,7 +108,8 @@ export class Viewer {
 
   async #reload(segments: readonly number[]): Promise<void> {
     const before = this.room.seq;
-    for (const segment of await this.#bodies(segments)) this.#tell(this.room.load(segment), false);
+    for (const segment of await this.#bodies(segments, true))
+      this.#tell(this.room.load(segment), false);
     // A body older than the pushes: what lies between is asked for.
     const now = this.room.seq;
     if (before !== undefined && now !== undefined && now < before) {
@@ -116,8 +117,8 @@ export class Viewer {
     }
   }
 
-  async #bodies(segments: readonly number[]): Promise<Segment[]> {
-    const bodies = await Promise.all(segments.map((n) => this.danmaku.segment(n)));
+  async #bodies(segments: readonly number[], fresh = false): Promise<Segment[]> {
+    const bodies = await Promise.all(segments.map((n) => this.danmaku.segment(n, fresh)));
     return bodies.filter((body) => body !== undefined);
   }
 
