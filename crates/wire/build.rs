@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .compile_fds(protox::compile([history, danmaku], ["proto"])?)?;
     tonic_prost_build::configure()
         .extern_path(".tideline.history.v1", "crate::history_v1")
+        .extern_path(".tideline.danmaku.v1", "crate::danmaku_v1")
         .out_dir(frames)
         .compile_fds(protox::compile([live], ["proto"])?)?;
     tonic_prost_build::configure()

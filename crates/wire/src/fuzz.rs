@@ -20,6 +20,10 @@ pub fn json_bodies(bytes: &[u8]) {
     let _ = json::read_recording(bytes);
     let _ = json::read_item(bytes);
     let _ = json::read_items(bytes);
+    let _ = json::read_post(bytes);
+    let _ = json::read_patch(bytes);
+    let _ = json::read_video_settings(bytes);
+    let _ = json::read_report(bytes);
 }
 
 /// Frames of a live connection, in both encodings.

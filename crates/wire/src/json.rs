@@ -6,12 +6,17 @@
 //! and a string with half a surrogate pair is refused. Nesting is bounded.
 
 mod body;
+mod comments;
 mod live;
 mod marks;
 mod reader;
 mod write;
 
 pub use body::{ItemJson, KeyJson, PutItem, read_item, read_items, read_keys, read_recording};
+pub use comments::{
+    PatchJson, PostJson, RankJson, StateJson, VideoSettingsJson, read_patch, read_post,
+    read_report, read_video_settings,
+};
 pub use live::{ProgressJson, SayJson, UpJson, read_up};
 pub use marks::{Shape, read_batch, read_lines, read_marks};
 pub use reader::{Fields, Reader, Syntax, Text, Value};

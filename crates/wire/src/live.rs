@@ -6,6 +6,7 @@ use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 use crate::BadMessage;
 use crate::batch::delimited;
+use crate::danmaku_v1::Segment;
 use crate::live_v1::{Down, Join, Leave, Say, down};
 
 /// A frame from a client.
@@ -43,6 +44,12 @@ pub fn read_up(frame: &[u8]) -> Result<Up<'_>, BadMessage> {
 /// The bytes of one frame from the server.
 pub fn write_down(what: down::What) -> Vec<u8> {
     Down { what: Some(what) }.encode_to_vec()
+}
+
+/// Elements, as [`crate::danmaku::proto`] writes them, as the message that they
+/// are; `None` for other bytes.
+pub fn segment_of(elements: &[u8]) -> Option<Segment> {
+    Segment::decode(elements).ok()
 }
 
 #[cfg(test)]

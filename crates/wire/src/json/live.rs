@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::comments::{PostJson, post};
 use super::marks::{Stop, read_array};
 use super::reader::{Fields, Reader};
 use crate::{Fault, MarkFields};
@@ -31,6 +32,13 @@ pub enum SayJson<'a> {
     Leave {
         /// Which; none = all.
         room: Option<Cow<'a, str>>,
+    },
+    /// A comment in a room.
+    Post {
+        /// Which.
+        room: Cow<'a, str>,
+        /// The comment.
+        post: PostJson<'a>,
     },
 }
 
@@ -68,13 +76,15 @@ struct Frame<'a> {
     day_flag: Option<Cow<'a, str>>,
     room: Option<Cow<'a, str>>,
     from_seq: Option<u64>,
+    post: Option<Reader<'a>>,
 }
 
 /// The fields that a frame may have besides `type` and `id`, by its type.
-const FIELDS: [(&str, &[&str]); 3] = [
+const FIELDS: [(&str, &[&str]); 4] = [
     ("progress", &["marks", "client_now_ms", "ack", "day_flag"]),
     ("join", &["room", "from_seq"]),
     ("leave", &["room"]),
+    ("say", &["room", "comment"]),
 ];
 
 /// Reads one frame.
@@ -94,6 +104,7 @@ pub fn read_up(body: &[u8]) -> Result<UpJson<'_>, Fault> {
             "day_flag" => 5,
             "room" => 6,
             "from_seq" => 7,
+            "comment" => 8,
             other => {
                 fields.unknown(other);
                 return reader.value().map(drop);
@@ -108,11 +119,14 @@ pub fn read_up(body: &[u8]) -> Result<UpJson<'_>, Fault> {
                 fields.fault(|| "marks: must be an array".into());
             }
         }
+        if number == 8 {
+            frame.post = Some(reader.clone());
+        }
         let value = reader.value()?;
         match number {
             0 => frame.kind = fields.text(&name, value),
             1 => frame.id = fields.unsigned(&name, value),
-            2 => {}
+            2 | 8 => {}
             3 => frame.client_now_ms = fields.signed(&name, value),
             4 => frame.ack = fields.text(&name, value),
             5 => frame.day_flag = fields.text(&name, value),
@@ -133,7 +147,7 @@ impl<'a> Frame<'a> {
     fn finish(self, names: &[Cow<'_, str>]) -> Result<UpJson<'a>, Fault> {
         let kind = self.kind.as_deref().unwrap_or_default();
         let Some((_, known)) = FIELDS.iter().find(|(name, _)| *name == kind) else {
-            let types = "type: must be progress, join or leave";
+            let types = "type: must be progress, join, leave or say";
             return Err(Fault::invalid(types));
         };
         if let Some(name) = names.iter().find(|name| !known.contains(&name.as_ref())) {
@@ -151,7 +165,11 @@ impl<'a> Frame<'a> {
                 room: self.room.ok_or_else(|| required("room"))?,
                 from_seq: self.from_seq,
             },
-            _ => SayJson::Leave { room: self.room },
+            "leave" => SayJson::Leave { room: self.room },
+            _ => SayJson::Post {
+                room: self.room.ok_or_else(|| required("room"))?,
+                post: post(&mut self.post.ok_or_else(|| required("comment"))?)?,
+            },
         };
         Ok(UpJson { id: self.id, say })
     }
@@ -192,10 +210,20 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_is_said_in_a_room() {
+        let frame =
+            br#"{"type":"say","id":1,"room":"video:a","comment":{"text":"hi","progress_ms":7}}"#;
+        let SayJson::Post { room, post } = read_up(frame).unwrap().say else { panic!() };
+        assert_eq!((&*room, &*post.text, post.progress_ms), ("video:a", "hi", 7));
+        let no_time = r#"{"type":"say","room":"video:a","comment":{"text":"hi"}}"#;
+        assert_eq!(fault(no_time), "progress_ms: is required");
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(fault("[]"), "frame: must be a JSON object with a type");
-        assert_eq!(fault("{}"), "type: must be progress, join or leave");
-        assert_eq!(fault(r#"{"type":"x"}"#), "type: must be progress, join or leave");
+        assert_eq!(fault("{}"), "type: must be progress, join, leave or say");
+        assert_eq!(fault(r#"{"type":"x"}"#), "type: must be progress, join, leave or say");
         assert_eq!(fault(r#"{"type":"progress"}"#), "marks: is required");
         assert_eq!(fault(r#"{"type":"progress","marks":{}}"#), "marks: must be an array");
         assert_eq!(fault(r#"{"type":"join"}"#), "room: is required");
