@@ -12,6 +12,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod auth;
+mod comments;
 mod export;
 #[doc(hidden)]
 pub mod fuzz;
@@ -28,6 +29,7 @@ mod page;
 mod problem;
 mod rates;
 mod serve;
+mod shelf;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -35,6 +37,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tideline_catalogue::Catalogue;
+use tideline_danmaku::Danmaku;
 use tideline_history::History;
 use tideline_queue::Queue;
 use tideline_store::{Clock, Table};
@@ -59,6 +62,8 @@ use rates::Rates;
 pub struct Parts {
     /// Users' history.
     pub history: History,
+    /// Videos' comments.
+    pub danmaku: Danmaku,
     /// Topics.
     pub queue: Queue,
     /// Titles, covers, groups.
@@ -92,12 +97,15 @@ pub type Backup = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
 
 struct Inner {
     history: History,
+    danmaku: Danmaku,
     queue: Queue,
     catalogue: Catalogue,
     clock: Arc<dyn Clock>,
     options: Options,
     auth: Auth,
     rates: Rates,
+    rooms: live::Rooms,
+    shelf: shelf::Shelf,
     meters: Meters,
     openapi: bytes::Bytes,
     /// Set once, before the first call.
@@ -114,14 +122,18 @@ impl Gateway {
         let addresses = [options.server.http, options.server.grpc];
         let auth = Auth::open(&options.auth, &addresses, parts.table, parts.clock.clone())?;
         let rates = Rates::new(&options.limits).map_err(OpenError::Method)?;
+        let shelf = shelf::Shelf::new(options.danmaku.bodies_bytes_max);
         let inner = Inner {
             history: parts.history,
+            danmaku: parts.danmaku,
             queue: parts.queue,
             catalogue: parts.catalogue,
             clock: parts.clock,
             options,
             auth,
             rates,
+            rooms: live::Rooms::default(),
+            shelf,
             meters: Meters::default(),
             openapi: openapi::document().into(),
             backup: OnceLock::new(),

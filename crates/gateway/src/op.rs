@@ -71,6 +71,22 @@ ops! {
     Settings "settings_get" ReadUser,
     /// Sets switches.
     SetSettings "settings_put" WriteUser,
+    /// A comment, in.
+    PostComment "danmaku_post" Known,
+    /// Comments, out, and figures of a video.
+    ReadComments "danmaku_get" Nothing,
+    /// Changes, hides or takes back a comment.
+    ChangeComment "danmaku_change" Known,
+    /// Likes a comment.
+    LikeComment "danmaku_like" Known,
+    /// Reports a comment.
+    ReportComment "danmaku_report" Known,
+    /// Settings and filters of a video.
+    SetVideo "danmaku_settings" Known,
+    /// One's own comments.
+    OwnComments "danmaku_own" ReadUser,
+    /// Comments of a file.
+    ImportComments "danmaku_import" Known,
     /// One connection, and each frame on it.
     Live "live" Known,
     /// Everything of a user, to keep.

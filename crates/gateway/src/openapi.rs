@@ -2,6 +2,7 @@
 //! `/openapi.json` is made. A test asks the router for every call in it.
 
 mod calls;
+mod comments;
 mod shapes;
 
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
@@ -102,7 +103,7 @@ fn shape_ref(name: &str) -> RefOr<Schema> {
 
 fn components() -> Components {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-    shapes::add(ComponentsBuilder::new())
+    comments::add(shapes::add(ComponentsBuilder::new()))
         .security_scheme("bearer", SecurityScheme::Http(bearer))
         .build()
 }

@@ -200,6 +200,24 @@ impl LimitOptions {
     }
 }
 
+/// How comments are handed out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommentOptions {
+    /// Whether who says no name may read comments.
+    pub public_read: bool,
+    /// How long what is new in a room is gathered before it is pushed, in ms.
+    pub batch_ms: u64,
+    /// Bytes of ready bodies of segments in memory.
+    pub bodies_bytes_max: u64,
+}
+
+impl Default for CommentOptions {
+    fn default() -> Self {
+        Self { public_read: true, batch_ms: 100, bodies_bytes_max: 256 << 20 }
+    }
+}
+
 /// All that may be set about the faces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -210,4 +228,6 @@ pub struct Options {
     pub auth: AuthOptions,
     /// How often.
     pub limits: LimitOptions,
+    /// How comments are handed out.
+    pub danmaku: CommentOptions,
 }

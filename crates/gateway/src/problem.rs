@@ -186,6 +186,51 @@ impl From<tideline_history::owner::Refusal> for Problem {
     }
 }
 
+impl From<tideline_danmaku::ask::Refusal> for Problem {
+    fn from(refusal: tideline_danmaku::ask::Refusal) -> Self {
+        use tideline_danmaku::ask::Refusal;
+        match &refusal {
+            Refusal::NotAdmitted(why) => Self::invalid(format!("{}: {why}", field_of(why))),
+            Refusal::BadLimit(_) => Self::invalid(format!("limit: {refusal}")),
+            Refusal::BadFilters(_) => Self::invalid(format!("filters: {refusal}")),
+            Refusal::BadVideo => Self::invalid(format!("video: {refusal}")),
+            Refusal::Closed => Self::new(Code::Closed, refusal.to_string()),
+            Refusal::NotFound => Self::new(Code::NotFound, refusal.to_string()),
+            Refusal::Forbidden | Refusal::NotYours => {
+                Self::new(Code::PermissionDenied, refusal.to_string())
+            }
+            Refusal::TooLate { .. }
+            | Refusal::Conflict(_)
+            | Refusal::Is(_)
+            | Refusal::Again
+            | Refusal::TooMany { .. } => Self::new(Code::Conflict, refusal.to_string()),
+            Refusal::Overloaded(_) => Self::overloaded(refusal.to_string(), Duration::from_secs(1)),
+            Refusal::NoSpace(_) => {
+                tracing::error!(%refusal, "a call is refused");
+                Self::overloaded("there is no space left for the log", Duration::from_secs(5))
+            }
+            Refusal::ReadOnly(_) => {
+                tracing::error!(%refusal, "a call is refused");
+                let detail = "the log is read-only until the server is started again";
+                Self::overloaded(detail, Duration::from_secs(5))
+            }
+            Refusal::Damaged(_) => internal(&refusal),
+        }
+    }
+}
+
+/// The field of a post that is not as it must be.
+fn field_of(why: &tideline_danmaku::comment::NotAdmitted) -> &'static str {
+    use tideline_danmaku::comment::NotAdmitted;
+    match why {
+        NotAdmitted::Invisible | NotAdmitted::TooLong { .. } | NotAdmitted::NotPositioned => "text",
+        NotAdmitted::NotYours { .. } | NotAdmitted::WrongPool { .. } => "pool",
+        NotAdmitted::Color(_) => "color",
+        NotAdmitted::BeyondEnd { .. } => "progress_ms",
+        NotAdmitted::ClientId => "client_id",
+    }
+}
+
 /// What callers may know of a refusal whose cause names files.
 fn shown(refusal: &tideline_history::owner::Refusal) -> &'static str {
     match refusal {

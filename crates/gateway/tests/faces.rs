@@ -8,6 +8,8 @@ mod access;
 mod bad_input;
 #[path = "faces/catalogue.rs"]
 mod catalogue;
+#[path = "faces/danmaku.rs"]
+mod danmaku;
 #[path = "faces/fixture.rs"]
 mod fixture;
 #[path = "faces/grpc.rs"]

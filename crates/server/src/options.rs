@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use tideline_catalogue::SourceOptions;
 use tideline_gateway::options::{
-    AuthMode, AuthOptions, JwtAlgorithm, JwtOptions, LimitOptions, RateOptions, ServerOptions,
+    AuthMode, AuthOptions, CommentOptions, JwtAlgorithm, JwtOptions, LimitOptions, RateOptions,
+    ServerOptions,
 };
 use tideline_history::kinds::Kind;
 use tideline_store::local::{JournalOptions, LsmOptions};
@@ -26,6 +27,7 @@ pub(crate) struct Options {
     pub(crate) tables: LsmOptions,
     pub(crate) queue: tideline_queue::Options,
     pub(crate) history: tideline_history::Options,
+    pub(crate) danmaku: tideline_danmaku::Options,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) zone: TimeZone,
     pub(crate) partitions: u16,
@@ -43,6 +45,10 @@ impl Options {
             let why = format!("must be at most {FLUSH_AFTER_MS_MAX} (ten minutes)");
             return Err(bad("history.flush_after_ms", why));
         }
+        if config.danmaku.flush_after_ms > FLUSH_AFTER_MS_MAX {
+            let why = format!("must be at most {FLUSH_AFTER_MS_MAX} (ten minutes)");
+            return Err(bad("danmaku.flush_after_ms", why));
+        }
         let zone = TimeZone::get(&config.history.timezone)
             .map_err(|_| bad("history.timezone", "no such time zone (such as Asia/Shanghai)"))?;
         Ok(Self {
@@ -57,6 +63,7 @@ impl Options {
                 log_bytes_target: config.log.max_bytes / 100 * LOG_TARGET_PERCENT,
             },
             history: history(&config.history),
+            danmaku: danmaku(&config.danmaku)?,
             kinds: kinds(&config.history)?,
             zone,
             partitions: config.queue.partitions,
@@ -65,6 +72,11 @@ impl Options {
                 server: server(&config.server, &config.catalogue)?,
                 auth: auth(&config.auth)?,
                 limits: limits(&config.limits),
+                danmaku: CommentOptions {
+                    public_read: config.danmaku.public_read,
+                    batch_ms: config.danmaku.batch_ms,
+                    bodies_bytes_max: config.danmaku.bodies_bytes_max,
+                },
             },
         })
     }
@@ -78,6 +90,26 @@ fn history(config: &config::History) -> tideline_history::Options {
         erase_within: Duration::from_hours(config.erase_hours.into()),
         ..tideline_history::Options::default()
     }
+}
+
+fn danmaku(config: &config::Danmaku) -> Result<tideline_danmaku::Options, ConfigError> {
+    let limit = Some(config.limit).filter(|limit| *limit > 0);
+    if limit.is_some_and(|limit| !tideline_danmaku::top::LIMITS.contains(&limit)) {
+        let limits = tideline_danmaku::top::LIMITS.map(|limit| limit.to_string()).join(", ");
+        return Err(bad("danmaku.limit", format!("must be 0 or one of {limits}")));
+    }
+    Ok(tideline_danmaku::Options {
+        limit_scope: match config.limit_scope {
+            config::LimitScope::Video => tideline_danmaku::top::Scope::Video,
+            config::LimitScope::Segment => tideline_danmaku::top::Scope::Segment,
+        },
+        limit,
+        recall_within: Duration::from_secs(config.recall_seconds.into()),
+        report_threshold: config.report_threshold,
+        hot_budget_bytes: usize::try_from(config.hot_budget_bytes).unwrap_or(usize::MAX),
+        flush_after: Duration::from_millis(config.flush_after_ms),
+        ..tideline_danmaku::Options::default()
+    })
 }
 
 fn kinds(config: &config::History) -> Result<Vec<Kind>, ConfigError> {
@@ -225,6 +257,14 @@ mod tests {
         assert_eq!(options.history.flush_after, history.flush_after);
         assert_eq!(options.history.fast_window, history.fast_window);
         assert_eq!(options.history.erase_within, history.erase_within);
+        let danmaku = tideline_danmaku::Options::default();
+        assert_eq!(options.danmaku.limit_scope, danmaku.limit_scope);
+        assert_eq!(options.danmaku.limit, danmaku.limit);
+        assert_eq!(options.danmaku.recall_within, danmaku.recall_within);
+        assert_eq!(options.danmaku.report_threshold, danmaku.report_threshold);
+        assert_eq!(options.danmaku.hot_budget_bytes, danmaku.hot_budget_bytes);
+        assert_eq!(options.danmaku.flush_after, danmaku.flush_after);
+        assert_eq!(options.gateway.danmaku, CommentOptions::default());
         let catalogue = tideline_catalogue::Options::default();
         assert_eq!(options.catalogue.cache_bytes, catalogue.cache_bytes);
         let queue = tideline_queue::Options::default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline_catalogue::Catalogue;
+use tideline_danmaku::Danmaku;
 use tideline_gateway::{Gateway, Parts};
 use tideline_history::{History, prepare};
 use tideline_queue::Queue;
@@ -42,10 +43,11 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     )?;
     let rules = failing("kinds", prepare(&*engines.table, options.kinds, options.zone))?;
     let history = open_history(&engines, &queue, rules, options.history, options.partitions)?;
+    let danmaku = open_danmaku(&engines, &queue, options.danmaku, options.partitions)?;
     let catalogue =
         Catalogue::open(engines.table.clone(), options.catalogue, engines.clock.clone());
     let catalogue = catalogue.map_err(|e| Failure::Usage(e.to_string()))?;
-    let gateway = open_gateway(&engines, &queue, &history, &catalogue, options.gateway)?;
+    let gateway = open_gateway(&engines, &queue, &history, &danmaku, &catalogue, options.gateway)?;
     let faces = failing("listening", gateway.bind().await)?;
     if args.demo {
         demo::fill(&history, &catalogue, engines.clock.now()).await?;
@@ -68,7 +70,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::warn!("requests were cut off: they took longer than server.stop_ms");
     }
     cleaning.abort();
-    close(history, engines.journal.clone(), limit).await?;
+    close(history, danmaku, engines.journal.clone(), limit).await?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -119,15 +121,30 @@ fn open_history(
     Ok(history)
 }
 
+fn open_danmaku(
+    engines: &Engines,
+    queue: &Queue,
+    options: tideline_danmaku::Options,
+    partitions: u16,
+) -> Result<Danmaku, Failure> {
+    let opened = crate::cli::here(|| {
+        let (table, clock) = (engines.table.clone(), engines.clock.clone());
+        Danmaku::open(queue.clone(), table, clock, options, partitions)
+    });
+    failing("danmaku", opened)
+}
+
 fn open_gateway(
     engines: &Engines,
     queue: &Queue,
     history: &History,
+    danmaku: &Danmaku,
     catalogue: &Catalogue,
     options: tideline_gateway::Options,
 ) -> Result<Gateway, Failure> {
     let parts = Parts {
         history: history.clone(),
+        danmaku: danmaku.clone(),
         queue: queue.clone(),
         catalogue: catalogue.clone(),
         table: engines.table.clone(),
@@ -178,11 +195,15 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
 /// to rest in time.
 async fn close(
     history: History,
+    danmaku: Danmaku,
     journal: Arc<dyn Journal>,
     limit: Duration,
 ) -> Result<(), Failure> {
     let closed = tokio::task::spawn_blocking(move || {
-        history.close(limit);
+        std::thread::scope(|both| {
+            both.spawn(|| danmaku.close(limit));
+            history.close(limit);
+        });
         journal.close()
     });
     let closed = closed.await.map_err(|e| Failure::failed("closing", e))?;

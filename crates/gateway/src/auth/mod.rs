@@ -56,6 +56,16 @@ impl Caller {
         Self { name: "anyone".into(), user: None, roles }
     }
 
+    /// Someone who said no name, where one is asked for.
+    fn nobody() -> Self {
+        Self { name: "nobody".into(), user: None, roles: Roles::default() }
+    }
+
+    /// Whether they said no name, where one is asked for.
+    pub(crate) fn is_nobody(&self) -> bool {
+        self.user.is_none() && self.roles == Roles::default()
+    }
+
     /// Whether they may do what needs `need`, about `user` where there is one.
     pub(crate) fn may(&self, need: Need, user: Option<&UserId>) -> Result<(), Problem> {
         let roles = self.roles;
@@ -109,6 +119,7 @@ enum Mode {
 /// Tells callers apart.
 pub(crate) struct Auth {
     mode: Mode,
+    nobody: Arc<Caller>,
     tokens: Arc<Tokens>,
     tickets: Tickets,
 }
@@ -130,7 +141,8 @@ impl Auth {
             (AuthMode::Auto | AuthMode::Token, _) => Mode::Token,
             (AuthMode::Jwt, _) => Mode::Jwt(Box::new(Jwt::open(&options.jwt, clock.clone())?)),
         };
-        Ok(Self { mode, tokens, tickets: Tickets::new(clock) })
+        let nobody = Arc::new(Caller::nobody());
+        Ok(Self { mode, nobody, tokens, tickets: Tickets::new(clock) })
     }
 
     /// The tokens that this server made, whatever the mode.
@@ -167,6 +179,18 @@ impl Auth {
         match &self.mode {
             Mode::Jwt(jwt) => jwt.caller(token).await,
             _ => self.tokens.caller(token),
+        }
+    }
+
+    /// The same, for what needs no name: who says none is nobody.
+    pub(crate) async fn caller_or_nobody(
+        &self,
+        authorization: Option<&[u8]>,
+        ticket: Option<&str>,
+    ) -> Result<Arc<Caller>, Problem> {
+        match (&self.mode, authorization, ticket) {
+            (Mode::Token | Mode::Jwt(_), None, None) => Ok(self.nobody.clone()),
+            _ => self.caller(authorization, ticket).await,
         }
     }
 

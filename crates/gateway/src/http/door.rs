@@ -92,7 +92,11 @@ impl Call {
             .map_err(|_| Problem::invalid("path: is not UTF-8 in percent encoding"))?;
         let query = Query::of(&parts.uri)?;
         let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-        let caller = gateway.inner.auth.caller(authorization, query.one("ticket")?).await?;
+        let (auth, ticket) = (&gateway.inner.auth, query.one("ticket")?);
+        let caller = match op.need() {
+            Need::Nothing => auth.caller_or_nobody(authorization, ticket).await?,
+            _ => auth.caller(authorization, ticket).await?,
+        };
         let call = Self { op, caller, query, parts, params, body: Some(body) };
         if !matches!(op.need(), Need::ReadUser | Need::WriteUser) {
             gateway.admit(op, &call.caller, None)?;

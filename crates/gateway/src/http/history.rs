@@ -176,6 +176,8 @@ pub(super) async fn restore(gateway: Gateway, mut call: Call) -> Result<Response
 pub(super) async fn erase(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     let user = call.user(&gateway)?;
     call.query.only(&[])?;
+    // Comments first: if that fails, the call is made again and does both.
+    gateway.inner.danmaku.erase(&user).await?;
     gateway.inner.history.erase(&user).await?;
     Ok(door::nothing())
 }

@@ -73,6 +73,18 @@ impl Gateway {
                 ),
             );
         }
+        for (partition, stats) in self.inner.danmaku.stats() {
+            let lag = stats.lag;
+            line(
+                out,
+                format_args!(
+                    "tideline_view_lag_records{{view=\"danmaku\",partition=\"{partition}\"}} {lag}"
+                ),
+            );
+        }
+        self.write_danmaku(out);
+        let help = "Connections in live rooms, one for each room.";
+        gauge(out, "tideline_room_members", help, self.inner.rooms.members() as f64);
         let usage = self.inner.queue.usage();
         gauge(out, "tideline_log_bytes", "Bytes of the log.", usage.total_bytes as f64);
         let help = "Bytes of the log not yet in segments.";
@@ -82,5 +94,19 @@ impl Gateway {
         counter(out, "tideline_log_appended_bytes_total", help, usage.appended_bytes);
         let ready = if self.ready().is_ok() { 1.0 } else { 0.0 };
         gauge(out, "tideline_ready", "1 while writes are taken.", ready);
+    }
+    fn write_danmaku(&self, out: &mut String) {
+        let stats = self.inner.danmaku.stats();
+        let sum = |of: fn(&tideline_danmaku::owner::Stats) -> usize| {
+            stats.iter().map(|(_, stats)| of(stats) as f64).sum::<f64>()
+        };
+        gauge(out, "tideline_danmaku_videos_hot", "Videos in memory.", sum(|s| s.videos));
+        gauge(out, "tideline_danmaku_hot_bytes", "Their bytes.", sum(|s| s.hot_bytes));
+        let help = "Videos with changes that are not yet in rows.";
+        gauge(out, "tideline_danmaku_videos_dirty", help, sum(|s| s.dirty_videos));
+        let help = "Calls that wait for rows.";
+        gauge(out, "tideline_danmaku_parked", help, sum(|s| s.parked));
+        let help = "Calls that wait for a sync.";
+        gauge(out, "tideline_danmaku_waiting_sync", help, sum(|s| s.waiting));
     }
 }

@@ -1,16 +1,20 @@
 //! What the frames of a live connection say, in either encoding.
 
 use axum::extract::ws::Message;
+use tideline_danmaku::ask::Posted;
+use tideline_danmaku::comment::{Draft, State};
 use tideline_history::mark::Path;
 use tideline_types::UserId;
+use tideline_wire::danmaku::{Item, Mode, Pool, proto};
 use tideline_wire::json::{self, SayJson, UpJson, push_str, push_string, push_u64};
 use tideline_wire::live::{self, Up};
-use tideline_wire::{Code, live_v1 as v1};
+use tideline_wire::live_v1 as v1;
 
+use super::rooms::{Member, video_of};
 use crate::Gateway;
 use crate::auth::Caller;
 use crate::grpc::record;
-use crate::http::ack_of;
+use crate::http::{ack_of, comment_json, draft_of};
 use crate::intake::{Intake, day_flag};
 use crate::op::Op;
 use crate::problem::Problem;
@@ -27,8 +31,18 @@ pub(super) enum Encoding {
     Protobuf,
 }
 
-/// What a frame came to; what did not work, with the frame's id (0 = none).
-type Taken = Result<Message, (u64, Problem)>;
+/// What a frame came to.
+pub(super) enum Done {
+    /// This is the answer.
+    Answer(Message),
+    /// A room was joined, which answers itself; with the frame's id.
+    Joined(u64, Member),
+    /// The room of this video was left; of none: all.
+    Left(Option<Box<str>>),
+}
+
+/// Or what did not work, with the frame's id (0 = none).
+type Taken = Result<Done, (u64, Problem)>;
 
 impl Encoding {
     pub(super) const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
@@ -83,10 +97,27 @@ async fn take_json(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
             push_id(&mut out, id);
             out.push(b',');
             out.extend_from_slice(&taken[1..]);
-            Ok(text(out))
+            Ok(Done::Answer(text(out)))
         }
-        SayJson::Join { room, .. } => Err((id, no_room(&room))),
-        SayJson::Leave { room } => Err((id, no_room(room.as_deref().unwrap_or_default()))),
+        SayJson::Join { room, from_seq } => {
+            let joined = Member::join(gateway, caller, &room, from_seq, Encoding::Json).await;
+            Ok(Done::Joined(id, joined.map_err(|no| (id, no))?))
+        }
+        SayJson::Leave { room } => leave(id, room.as_deref()),
+        SayJson::Post { room, post } => {
+            let posted = speak(gateway, caller, &room, draft_of(&post)).await;
+            let (video, posted) = posted.map_err(|no| (id, no))?;
+            let mut out = b"{\"type\":\"said\"".to_vec();
+            push_id(&mut out, id);
+            push_str(&mut out, ",\"room\":");
+            push_string(&mut out, &room);
+            push_str(&mut out, ",\"seq\":");
+            push_u64(&mut out, posted.seq.0);
+            push_str(&mut out, ",\"comment\":");
+            out.extend_from_slice(&comment_json(gateway, video, &posted.comment));
+            out.push(b'}');
+            Ok(Done::Answer(text(out)))
+        }
     }
 }
 
@@ -122,11 +153,31 @@ async fn take_protobuf(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Take
             let taken = record::take(gateway, caller, Op::Live, batch, caller.user.as_ref()).await;
             let id = || tideline_wire::read_batch(batch, |_| ()).map_or(0, |head| head.id);
             let taken = taken.map_err(|no| (id(), no))?;
-            Ok(down(v1::down::What::Ack(taken)))
+            Ok(Done::Answer(down(v1::down::What::Ack(taken))))
         }
-        Up::Join(join) => Err((0, no_room(&join.room))),
-        Up::Leave(leave) => Err((0, no_room(&leave.room))),
-        Up::Post(post) => Err((post.id, no_room(&post.room))),
+        Up::Join(join) => {
+            let encoding = Encoding::Protobuf;
+            let joined = Member::join(gateway, caller, &join.room, join.from_seq, encoding).await;
+            Ok(Done::Joined(0, joined.map_err(|no| (0, no))?))
+        }
+        Up::Leave(left) => leave(0, Some(&*left.room).filter(|room| !room.is_empty())),
+        Up::Post(post) => {
+            let draft = draft_of_protobuf(&post).map_err(|no| (post.id, no))?;
+            let said =
+                speak(gateway, caller, &post.room, draft).await.map_err(|no| (post.id, no))?;
+            let (video, posted) = said;
+            let mut element = Vec::new();
+            proto::put_item(&mut element, &gateway.inner.danmaku.item(video, &posted.comment));
+            let state = posted.comment.index.state;
+            let reason = if state == State::Shown { "" } else { state.name() };
+            Ok(Done::Answer(down(v1::down::What::Said(v1::Said {
+                id: post.id,
+                room: post.room.clone(),
+                seq: posted.seq.0,
+                comment: live::segment_of(&element),
+                reason: reason.into(),
+            }))))
+        }
         Up::Nothing => Err((0, Problem::invalid("frame: says nothing that this server knows"))),
     }
 }
@@ -138,8 +189,40 @@ fn admit(gateway: &Gateway, caller: &Caller, user: Option<&UserId>) -> Result<()
     gateway.inner.rates.check(Op::Live, &caller.name, user.map(UserId::as_str))
 }
 
-fn no_room(room: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("room: there is no room {room:?}"))
+fn leave(id: u64, room: Option<&str>) -> Taken {
+    let video = room.map(video_of).transpose().map_err(|no| (id, no))?;
+    Ok(Done::Left(video.map(Into::into)))
+}
+
+/// Posts as over HTTP.
+async fn speak<'a>(
+    gateway: &Gateway,
+    caller: &Caller,
+    room: &'a str,
+    draft: Draft,
+) -> Result<(&'a str, Posted), Problem> {
+    let video = video_of(room)?;
+    let user = gateway.acting_user(caller)?;
+    gateway.admit(Op::PostComment, caller, Some(&user))?;
+    Ok((video, gateway.post_comment(caller, video, draft, user).await?))
+}
+
+fn draft_of_protobuf(say: &v1::Say) -> Result<Draft, Problem> {
+    let mode = match say.mode {
+        0 => Some(Mode::Scroll),
+        number => Mode::from_number(number.into()),
+    };
+    let size = u8::try_from(say.size).map_err(|_| Problem::invalid("size: at most 255"))?;
+    Ok(Draft {
+        text: say.text.clone(),
+        progress_ms: say.progress_ms,
+        mode: mode.ok_or_else(|| Problem::invalid("mode: is none"))?,
+        size: if size == 0 { Item::SIZE } else { size },
+        color: say.color.unwrap_or(Item::WHITE),
+        pool: Pool::from_number(say.pool.into())
+            .ok_or_else(|| Problem::invalid("pool: is none"))?,
+        client_id: Some(say.client_id.clone()).filter(|id| !id.is_empty()),
+    })
 }
 
 fn push_id(out: &mut Vec<u8>, id: u64) {

@@ -1,13 +1,17 @@
 //! The live connection: one WebSocket, authenticated once, for heartbeats up
 //! and what happens down.
 //!
-//! A frame is answered by one frame. Up to [`UNDER_WAY_MAX`] writes of a
+//! A frame is answered by one frame; a room that was joined is told as it
+//! comes. Up to [`UNDER_WAY_MAX`] writes of a
 //! connection are under way at once, answered in order; while there are as
 //! many, nothing is read. A peer who does not take what is sent, or misses two
 //! pings, is dropped. On a stop the connection is closed with 1001.
 
 mod frames;
+mod push;
+mod rooms;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,17 +21,22 @@ use axum::response::Response;
 use futures_util::stream::{FuturesOrdered, SplitSink};
 use futures_util::{SinkExt as _, StreamExt as _};
 use tideline_types::limits::LIVE_FRAME_BYTES_MAX;
+use tideline_wire::Code;
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
+use tokio_stream::{Stream, StreamMap};
 
 use crate::Gateway;
 use crate::auth::Caller;
 use crate::http::Call;
 use crate::op::Op;
 use crate::problem::Problem;
-use frames::Encoding;
+use frames::{Done, Encoding};
+pub(crate) use rooms::Rooms;
 
 /// Writes of one connection under way at once.
 const UNDER_WAY_MAX: usize = 16;
+/// Rooms that one connection may be in.
+const ROOMS_MAX: usize = 16;
 /// A peer is asked for a sign of life this often.
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// Pings without an answer after which a peer is gone.
@@ -60,6 +69,9 @@ struct Live {
     encoding: Encoding,
 }
 
+/// The frames of one room.
+type Pushes = Pin<Box<dyn Stream<Item = Message> + Send>>;
+
 /// Why a connection ends.
 enum End {
     /// The peer has gone, or closed.
@@ -74,6 +86,7 @@ impl Live {
         let _open = meters.connected();
         let (mut down, mut up) = socket.split();
         let mut answers = FuturesOrdered::new();
+        let mut rooms: StreamMap<Arc<str>, Pushes> = StreamMap::new();
         let mut pings = interval_at((Instant::now() + PING_EVERY).into(), PING_EVERY);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let stopping = self.gateway.stopping();
@@ -92,7 +105,12 @@ impl Live {
                     }
                     continue;
                 }
-                Some(answer) = answers.next() => send(&mut down, answer).await,
+                Some(done) = answers.next() => {
+                    self.answer(&mut down, done, &mut rooms).await
+                }
+                Some((_, push)) = rooms.next(), if !rooms.is_empty() => {
+                    send(&mut down, push).await
+                }
                 _ = pings.tick() => {
                     if missed == PINGS_MISSED_MAX {
                         break End::Gone;
@@ -107,8 +125,8 @@ impl Live {
             }
         };
         // What was taken is decided and answered, if anyone still listens.
-        while let Some(answer) = answers.next().await {
-            if matches!(end, End::Told(..)) && !send(&mut down, answer).await {
+        while let Some(done) = answers.next().await {
+            if matches!(end, End::Told(..)) && !self.answer(&mut down, done, &mut rooms).await {
                 return;
             }
         }
@@ -118,8 +136,43 @@ impl Live {
         }
     }
 
-    /// Does what a frame says, and answers.
-    async fn take(&self, frame: bytes::Bytes) -> Message {
+    /// Answers a frame; false if the peer has gone.
+    async fn answer(
+        &self,
+        down: &mut SplitSink<WebSocket, Message>,
+        done: Done,
+        rooms: &mut StreamMap<Arc<str>, Pushes>,
+    ) -> bool {
+        match done {
+            Done::Answer(answer) => send(down, answer).await,
+            Done::Joined(id, member) => {
+                let video = member.video().clone();
+                if rooms.len() >= ROOMS_MAX && !rooms.contains_key(&video) {
+                    let detail = format!("room: at most {ROOMS_MAX} on one connection");
+                    let problem = Problem::new(Code::Conflict, detail);
+                    return send(down, self.encoding.error(id, &problem)).await;
+                }
+                let start = (member, self.gateway.clone());
+                let pushes = futures_util::stream::unfold(start, async |(mut member, gateway)| {
+                    let push = member.next(&gateway).await?;
+                    Some((push, (member, gateway)))
+                });
+                rooms.insert(video, Box::pin(pushes));
+                true
+            }
+            Done::Left(None) => {
+                rooms.clear();
+                true
+            }
+            Done::Left(Some(video)) => {
+                rooms.remove(&*video);
+                true
+            }
+        }
+    }
+
+    /// Does what a frame says.
+    async fn take(&self, frame: bytes::Bytes) -> Done {
         let started = Instant::now();
         let taken = match self.gateway.enter() {
             Err(problem) => Err((0, problem)),
@@ -131,7 +184,7 @@ impl Live {
         };
         let code = taken.as_ref().err().map(|(_, problem)| problem.code);
         self.gateway.inner.meters.count(Op::Live, started.elapsed(), code);
-        taken.unwrap_or_else(|(id, problem)| self.encoding.error(id, &problem))
+        taken.unwrap_or_else(|(id, problem)| Done::Answer(self.encoding.error(id, &problem)))
     }
 }
 

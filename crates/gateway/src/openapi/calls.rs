@@ -25,6 +25,7 @@ impl Entry {
     pub(super) fn tag(&self) -> &'static str {
         match self.path.split('/').nth(2) {
             Some("users" | "history:batch") => "history",
+            Some("videos" | "dplayer" | "artplayer" | "live") => "danmaku",
             Some("items" | "items:batch") => "catalogue",
             Some("topics") => "topics",
             Some(_) => "access",
@@ -53,6 +54,8 @@ const WRITE_HEADERS: &[(&str, &str)] = &[
     ("x-client-now-ms", "The device's clock, to put every event_ms right."),
     ("x-day-flag", "As an earlier answer gave it."),
 ];
+const ETAG_HEADERS: &[(&str, &str)] =
+    &[("if-none-match", "An ETag that is held: 304 if it still stands.")];
 const KIND: (&str, Type, &str) = ("kind", Type::String, "Repeatable, or with commas.");
 const AFTER: (&str, Type, &str) = ("after_ms", Type::Integer, "At or after.");
 const BEFORE: (&str, Type, &str) = ("before_ms", Type::Integer, "Before.");
@@ -114,6 +117,50 @@ calls! {
         NO_QUERY, NO_HEADERS, None, ("200", Some((LINES, "Text")));
     "restore" Post "/v1/users/{user}/history:restore" "Puts an export back (service).",
         NO_QUERY, NO_HEADERS, Some((LINES, "Text")), ("200", Some((JSON, "Restored")));
+    "postComment" Post "/v1/videos/{video}/danmaku" "A comment across a video. Hidden at once where it ranks below a full queue: see `state` and `reason`.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "NewComment")), ("201", Some((JSON, "PostedComment")));
+    "comments" Get "/v1/videos/{video}/danmaku" "All that is shown; also as `danmaku.json`, `.xml`, `.ass`.",
+        NO_QUERY, ETAG_HEADERS, None, ("200", Some((JSON, "Comments")));
+    "commentsJson" Get "/v1/videos/{video}/danmaku.json" "All that is shown, in JSON.",
+        NO_QUERY, ETAG_HEADERS, None, ("200", Some((JSON, "Comments")));
+    "commentsXml" Get "/v1/videos/{video}/danmaku.xml" "All that is shown, in XML.",
+        NO_QUERY, ETAG_HEADERS, None, ("200", Some(("application/xml", "Text")));
+    "commentsAss" Get "/v1/videos/{video}/danmaku.ass" "All that is shown, as subtitles.",
+        NO_QUERY, ETAG_HEADERS, None, ("200", Some(("text/x-ssa", "Text")));
+    "segment" Get "/v1/videos/{video}/danmaku/segments/{n}" "Six minutes, from 1: `1.json`, `1.pb`, `1.xml`, `1.ass`, or by `Accept`.",
+        NO_QUERY, ETAG_HEADERS, None, ("200", Some((JSON, "Comments")));
+    "special" Get "/v1/videos/{video}/danmaku/special/{pack}" "Scripts and BAS, which are never run here: `1.pb` and on.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some(("application/x-protobuf", "Text")));
+    "video" Get "/v1/videos/{video}/danmaku/view" "Figures and settings of a video.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Video")));
+    "setVideo" Put "/v1/videos/{video}/danmaku/settings" "Settings of a video (its owner, moderators, services).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "VideoSettings")), ("200", Some((JSON, "Video")));
+    "filters" Get "/v1/videos/{video}/danmaku/filters" "What its owner does not want to see (as above).",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
+    "setFilters" Put "/v1/videos/{video}/danmaku/filters" "Sets it; the list is what others exchange as well.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+    "importComments" Post "/v1/videos/{video}/danmaku:import" "Comments of a file, whatever the limit; twice changes nothing (as above).",
+        &[("format", Type::String, "As the command line names it; found out if not said.")],
+        NO_HEADERS, Some(("application/octet-stream", "Text")), ("200", Some((JSON, "Imported")));
+    "changeComment" Patch "/v1/videos/{video}/danmaku/{id}" "Protects, recommends, hides, blocks, restores or moves a comment (as above).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "CommentChange")), ("200", Some((JSON, "OwnComment")));
+    "removeComment" Delete "/v1/videos/{video}/danmaku/{id}" "By its writer within two minutes: taken back. By the owner or a moderator: hidden.",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
+    "likeComment" Post "/v1/videos/{video}/danmaku/{id}/like" "Once; again changes nothing.",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
+    "reportComment" Post "/v1/videos/{video}/danmaku/{id}/report" "Once; again changes nothing. Enough of them hide it until somebody has looked.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "CommentReport")), ("204", None);
+    "ownComments" Get "/v1/users/{user}/danmaku" "A user's own comments of a video, newest first, with what became of them.",
+        &[("video", Type::String, "Required."), ("below", Type::String, "The id of the last one of the page before."),
+          ("limit", Type::Integer, "1 to 100; 100 if not said.")],
+        NO_HEADERS, None, ("200", Some((JSON, "OwnComments")));
+    "dplayer" Get "/players/dplayer/v3/" "What DPlayer asks for, with `api: '/players/dplayer/'`.",
+        &[("id", Type::String, "The video."), ("max", Type::Integer, "At most so many.")],
+        NO_HEADERS, None, ("200", Some((JSON, "Object")));
+    "dplayerPost" Post "/players/dplayer/v3/" "What DPlayer sends; `token` is a bearer token.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Object")), ("200", Some((JSON, "Object")));
+    "artplayer" Get "/players/artplayer/{video}" "What artplayer-plugin-danmuku asks for: the video and `.json` or `.xml`.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Object")));
     "erase" Delete "/v1/users/{user}" "Removes everything about the user.",
         NO_QUERY, NO_HEADERS, None, ("204", None);
     "putItem" Put "/v1/items/{kind}/{id}" "What is known of an object (service).",

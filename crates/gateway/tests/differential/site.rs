@@ -11,6 +11,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use jiff::tz::TimeZone;
 use tideline_catalogue::Catalogue;
+use tideline_danmaku::Danmaku;
 use tideline_gateway::{Gateway, Options, Parts};
 use tideline_harness::model::{Config, DAY};
 use tideline_history::History;
@@ -105,7 +106,16 @@ impl Site {
         options.limits.user_writes_per_second = 0;
         options.limits.caller_requests_per_second = 0;
         let (t, c) = (table.clone(), clock.clone());
-        let parts = Parts { history: history.clone(), queue, catalogue, table: t, clock: c };
+        let danmaku = Danmaku::open(
+            queue.clone(),
+            t.clone(),
+            c.clone(),
+            tideline_danmaku::Options::default(),
+            1,
+        )
+        .unwrap();
+        let parts =
+            Parts { history: history.clone(), danmaku, queue, catalogue, table: t, clock: c };
         let gateway = Gateway::open(parts, options).unwrap();
         self.up = Some(Up { history, router: gateway.http() });
     }

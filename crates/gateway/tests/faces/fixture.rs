@@ -8,6 +8,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tideline_catalogue::Catalogue;
+use tideline_danmaku::Danmaku;
 use tideline_gateway::options::AuthMode;
 use tideline_gateway::{Gateway, OpenError, Options, Parts};
 use tideline_history::History;
@@ -91,10 +92,18 @@ pub(crate) fn open(options: Options) -> Result<Site, OpenError> {
         4,
     )
     .unwrap();
+    let danmaku = Danmaku::open(
+        queue.clone(),
+        table.clone(),
+        clock.clone(),
+        tideline_danmaku::Options::default(),
+        4,
+    )
+    .unwrap();
     let catalogue =
         Catalogue::open(table.clone(), tideline_catalogue::Options::default(), clock.clone())
             .unwrap();
-    let parts = Parts { history: history.clone(), queue, catalogue, table, clock };
+    let parts = Parts { history: history.clone(), danmaku, queue, catalogue, table, clock };
     let gateway = Gateway::open(parts, options)?;
     Ok(Site { router: gateway.http(), gateway, history })
 }

@@ -104,7 +104,11 @@ async fn what_is_wrong_with_a_frame_is_told_and_the_connection_stays() {
     let served = serve(AuthMode::None).await;
     let mut socket = served.connect(None, "").await.unwrap();
     for (frame, id, detail) in [
-        (json!({"type": "fly", "id": 1}), json!(null), "type: must be progress, join or leave"),
+        (
+            json!({"type": "fly", "id": 1}),
+            json!(null),
+            "type: must be progress, join, leave or say",
+        ),
         (json!({"type": "progress", "id": 2, "marks": [], "ack": "so"}), json!(2), "ack: must be"),
         (json!({"type": "join", "id": 3, "room": "attic"}), json!(3), "room: there is no room"),
     ] {
@@ -160,4 +164,69 @@ async fn a_stop_closes_the_connection_and_says_why() {
     let Message::Close(Some(close)) = next(&mut socket).await else { panic!("no reason") };
     assert_eq!(u16::from(close.code), 1001);
     assert!(served.served.await.unwrap(), "nothing had to be cut");
+}
+
+async fn post(served: &Served, text: &str, progress_ms: u32) -> Value {
+    let body = json!({"text": text, "progress_ms": progress_ms}).to_string();
+    served.site.post("/v1/videos/v/danmaku", &body).await.expect(201)
+}
+
+/// Every comment that a room tells until one says `last`, with its segment.
+async fn heard(socket: &mut Socket, last: &str) -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    while all.last().is_none_or(|(text, _)| text != last) {
+        let frame: Value = serde_json::from_str(next(socket).await.to_text().unwrap()).unwrap();
+        assert_eq!((&frame["type"], &frame["room"]), (&json!("danmaku"), &json!("video:v")));
+        for item in frame["items"].as_array().unwrap() {
+            let text = item["comment"]["text"].as_str().unwrap_or("gone").to_owned();
+            all.push((text, item["segment"].as_u64().unwrap()));
+        }
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_tells_what_was_missed_and_what_comes_and_nothing_twice() {
+    let served = serve(AuthMode::None).await;
+    let loaded = post(&served, "loaded", 1).await["seq"].as_u64().unwrap();
+    post(&served, "missed", 2).await;
+    let mut late = served.connect(None, "").await.unwrap();
+    let join = json!({"type": "join", "room": "video:v", "from_seq": loaded});
+    late.send(Message::text(join.to_string())).await.unwrap();
+    assert_eq!(heard(&mut late, "missed").await, [("missed".to_owned(), 1)]);
+    let mut fresh = served.connect(None, "").await.unwrap();
+    let joined = say(&mut fresh, json!({"type": "join", "room": "video:v"})).await;
+    assert_eq!(joined["items"], json!([]), "only what comes from now");
+    for n in 0..30 {
+        post(&served, &format!("c{n}"), n * 30_000).await;
+    }
+    let want: Vec<_> = (0..30).map(|n| (format!("c{n}"), n * 30_000 / 360_000 + 1)).collect();
+    assert_eq!(heard(&mut late, "c29").await, want);
+    assert_eq!(heard(&mut fresh, "c29").await, want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_is_said_over_the_connection_and_taken_back_in_the_room() {
+    let served = serve(AuthMode::None).await;
+    let mut socket = served.connect(None, "").await.unwrap();
+    let comment = json!({"text": "hi", "progress_ms": 5});
+    let said = json!({"type": "say", "id": 4, "room": "video:v", "comment": comment});
+    let said = say(&mut socket, said).await;
+    assert_eq!(
+        (&said["type"], &said["id"], &said["comment"]["text"]),
+        (&json!("said"), &json!(4), &json!("hi"))
+    );
+    let from = said["seq"].as_u64().unwrap();
+    say(&mut socket, json!({"type": "join", "room": "video:v", "from_seq": from})).await;
+    let path = format!("/v1/videos/v/danmaku/{}", said["comment"]["id"].as_str().unwrap());
+    served.site.call("DELETE", &path, "").await.expect(204);
+    let frame: Value = serde_json::from_str(next(&mut socket).await.to_text().unwrap()).unwrap();
+    assert_eq!(frame["items"][0]["gone"], said["comment"]["id"]);
+    // A number that never was: what is held cannot be trusted.
+    let mut other = served.connect(None, "").await.unwrap();
+    let told =
+        say(&mut other, json!({"type": "join", "room": "video:v", "from_seq": 99_999})).await;
+    assert_eq!(told["type"], "lagged");
+    let full = json!({"type": "say", "id": 5, "room": "attic", "comment": comment});
+    assert_eq!(say(&mut other, full).await["code"], "not_found");
 }

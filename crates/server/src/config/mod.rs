@@ -30,6 +30,7 @@ pub struct Config {
     pub log: Log,
     pub queue: Queue,
     pub history: History,
+    pub danmaku: Danmaku,
     pub catalogue: Catalogue,
 }
 
@@ -46,6 +47,30 @@ pub struct Server {
     pub deadline_ms: u64,
     pub head_ms: u64,
     pub stop_ms: u64,
+}
+
+/// `[danmaku]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Danmaku {
+    pub public_read: bool,
+    pub limit_scope: LimitScope,
+    pub limit: u32,
+    pub recall_seconds: u32,
+    pub report_threshold: u32,
+    pub hot_budget_bytes: u64,
+    pub flush_after_ms: u64,
+    pub batch_ms: u64,
+    pub bodies_bytes_max: u64,
+}
+
+/// What the limit of a video is shared out over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum LimitScope {
+    Video,
+    Segment,
 }
 
 /// `[logging]`

@@ -1,0 +1,71 @@
+//! Comments, as every face needs them: who may what about a video.
+
+use tideline_danmaku::ask::{Posted, Refusal};
+use tideline_danmaku::comment::{Actor, Draft, Role};
+use tideline_types::UserId;
+use tideline_wire::Code;
+
+use crate::Gateway;
+use crate::auth::Caller;
+use crate::http::is_privileged;
+use crate::problem::Problem;
+
+impl Gateway {
+    /// Posts in the name of `user`: with the rights of `caller` where it needs
+    /// any, else as any viewer.
+    pub(crate) async fn post_comment(
+        &self,
+        caller: &Caller,
+        video: &str,
+        draft: Draft,
+        user: UserId,
+    ) -> Result<Posted, Problem> {
+        let danmaku = &self.inner.danmaku;
+        if !is_privileged(&draft) {
+            let actor = Actor { user: user.clone(), role: Role::Viewer };
+            match danmaku.post(video, draft.clone(), actor).await {
+                Err(Refusal::Closed | Refusal::Forbidden) => {}
+                done => return Ok(done?),
+            }
+        }
+        let role = self.role_of(caller, video).await;
+        Ok(danmaku.post(video, draft, Actor { user, role }).await?)
+    }
+
+    /// What `caller` may do about `video`.
+    pub(crate) async fn role_of(&self, caller: &Caller, video: &str) -> Role {
+        if caller.roles.service || caller.roles.admin {
+            return Role::Service;
+        }
+        if caller.roles.moderator {
+            return Role::Moderator;
+        }
+        let Some(user) = &caller.user else { return Role::Viewer };
+        let joined = self.inner.catalogue.get_many(&[("video", video)], self.enrich_wait()).await;
+        let owner = joined.items.into_iter().next().flatten().and_then(|item| item.owner);
+        match owner.is_some_and(|owner| *owner == *user.as_str()) {
+            true => Role::Owner,
+            false => Role::Viewer,
+        }
+    }
+
+    /// The user in whose name `caller` acts: their own; of a service or where
+    /// nobody is asked for a name, one that is called as they are.
+    pub(crate) fn acting_user(&self, caller: &Caller) -> Result<UserId, Problem> {
+        match &caller.user {
+            Some(user) => Ok(user.clone()),
+            None if caller.is_nobody() => {
+                Err(Problem::new(Code::Unauthenticated, "a bearer token is due for this"))
+            }
+            None => UserId::new(&caller.name).map_err(|bad| Problem::invalid(bad.0)),
+        }
+    }
+
+    /// Comments are for everyone, or for everyone who is known.
+    pub(crate) fn may_read_comments(&self, caller: &Caller) -> Result<(), Problem> {
+        if caller.is_nobody() && !self.inner.options.danmaku.public_read {
+            return Err(Problem::new(Code::Unauthenticated, "a bearer token is due for this"));
+        }
+        Ok(())
+    }
+}

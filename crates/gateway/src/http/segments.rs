@@ -1,0 +1,154 @@
+//! Comments across a video, out: segments, the whole, packs, and the forms
+//! that players ask for.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tideline_danmaku::segment::Format;
+use tideline_wire::Code;
+
+use super::door::{self, Call};
+use crate::Gateway;
+use crate::problem::Problem;
+use crate::shelf::{Found, Kind, Packing};
+
+/// How long browsers and networks of caches may hold a body.
+const CACHE_CONTROL: &str = "public, max-age=5";
+
+/// The forms, by the ending of a path.
+const ENDINGS: [(&str, Kind); 4] = [
+    ("json", Kind::Body(Format::Json)),
+    ("pb", Kind::Body(Format::Proto)),
+    ("xml", Kind::Body(Format::Xml)),
+    ("ass", Kind::Subtitles),
+];
+
+pub(super) async fn segment(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    let name = call.param("n").unwrap_or_default();
+    let (number, kind) = match name.split_once('.') {
+        Some((number, ending)) => (number, of_ending(ending)?),
+        None => (name, of_accept(&call.parts.headers)),
+    };
+    let number = number.parse().ok().filter(|n| (1..=u32::MAX).contains(n));
+    let number = number.ok_or_else(|| Problem::invalid("segment: must be a number from 1"))?;
+    send(&gateway, Asked::of(&gateway, call)?, number, kind).await
+}
+
+/// All segments in one.
+pub(super) async fn whole(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    let path = call.parts.uri.path();
+    let kind = match path.rsplit_once('.').filter(|(_, ending)| !ending.contains('/')) {
+        Some((_, ending)) => of_ending(ending)?,
+        None => of_accept(&call.parts.headers),
+    };
+    send(&gateway, Asked::of(&gateway, call)?, 0, kind).await
+}
+
+/// Scripts and BAS, which are passed on and never run.
+pub(super) async fn special(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    call.query.only(&[])?;
+    gateway.may_read_comments(&call.caller)?;
+    let name = call.param("pack").unwrap_or_default();
+    let pack = name.strip_suffix(".pb").and_then(|number| number.parse().ok());
+    let pack = pack.ok_or_else(|| Problem::invalid("pack: must be a number from 1 and .pb"))?;
+    let video = call.param("video").unwrap_or_default();
+    let found = gateway.inner.danmaku.special(video, pack).await?;
+    let found = found.ok_or_else(outside)?;
+    let body = gateway.inner.danmaku.bodies(video).build(Format::Proto, &found);
+    Ok(door::typed("application/x-protobuf", body.bytes().to_vec()))
+}
+
+/// What of a call is needed once it is let in.
+struct Asked {
+    video: String,
+    headers: HeaderMap,
+}
+
+impl Asked {
+    fn of(gateway: &Gateway, call: Call) -> Result<Self, Problem> {
+        call.query.only(&[])?;
+        gateway.may_read_comments(&call.caller)?;
+        let video = call.param("video").unwrap_or_default().to_owned();
+        Ok(Self { video, headers: call.parts.headers })
+    }
+}
+
+async fn send(
+    gateway: &Gateway,
+    asked: Asked,
+    segment: u32,
+    kind: Kind,
+) -> Result<Response, Problem> {
+    let headers = &asked.headers;
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let packing = Packing::of(accepted.unwrap_or_default());
+    let found = gateway.inner.shelf.get(gateway, &asked.video, segment, kind, packing).await?;
+    Ok(answer(headers, kind, packing, found.ok_or_else(outside)?))
+}
+
+fn outside() -> Problem {
+    Problem::new(Code::NotFound, "the video has no such segment")
+}
+
+fn answer(asked: &HeaderMap, kind: Kind, packing: Packing, found: Found) -> Response {
+    let Found { ready, hit } = found;
+    let known = asked.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value, &ready.etag));
+    let mut response = match known {
+        true => Response::default(),
+        false => Response::new(Body::from(ready.bytes.clone())),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, ready.etag.clone());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(CACHE_CONTROL));
+    headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
+    headers.insert("x-cache", HeaderValue::from_static(if hit { "HIT-1" } else { "MISS" }));
+    headers.insert("x-tideline-seq", HeaderValue::from(ready.seq().0));
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return response;
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(type_of(kind)));
+    if let Some(name) = packing.name() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
+    }
+    response
+}
+
+/// Whether `If-None-Match` names the tag; a weak one names it as well.
+fn names(asked: &HeaderValue, etag: &HeaderValue) -> bool {
+    let (Ok(asked), Ok(etag)) = (asked.to_str(), etag.to_str()) else { return false };
+    asked
+        .split(',')
+        .map(str::trim)
+        .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == etag)
+}
+
+fn of_ending(ending: &str) -> Result<Kind, Problem> {
+    let known = ENDINGS.iter().find(|(own, _)| *own == ending);
+    let unknown = || Problem::new(Code::NotFound, "there are .json, .pb, .xml and .ass");
+    known.map(|(_, kind)| *kind).ok_or_else(unknown)
+}
+
+fn of_accept(headers: &HeaderMap) -> Kind {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let accepted = accepted.unwrap_or_default();
+    let known = ENDINGS.iter().find(|(_, kind)| {
+        let plain = type_of(*kind).split(';').next().unwrap_or_default();
+        accepted.contains(plain)
+    });
+    match known {
+        Some((_, kind)) => *kind,
+        None if accepted.contains("text/xml") => Kind::Body(Format::Xml),
+        None if accepted.contains("protobuf") => Kind::Body(Format::Proto),
+        None => Kind::Body(Format::Json),
+    }
+}
+
+fn type_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Body(Format::Json) => "application/json",
+        Kind::Body(Format::Proto) => "application/x-protobuf",
+        Kind::Body(Format::Xml) => "application/xml; charset=utf-8",
+        Kind::Subtitles => "text/x-ssa; charset=utf-8",
+    }
+}

@@ -1,0 +1,378 @@
+//! Ready bodies of segments: the first level, in memory.
+//!
+//! The body as it is built is kept current: a read asks what happened since
+//! and patches it. A compressed form is made anew at most once a second. Who
+//! finds a form that is fresh enough takes it without asking anyone; of those
+//! who do not, one fills and the rest wait for it. While a fill fails, what is
+//! there is handed out, however old.
+//!
+//! Bounded by the bytes of all bodies together.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use tideline_danmaku::ask::{Changes, Refusal, Snapshot};
+use tideline_danmaku::segment::{Bodies, Body, Format, Patched};
+use tideline_types::Seq;
+use tideline_wire::danmaku::ass;
+
+use crate::Gateway;
+use crate::problem::Problem;
+
+/// A compressed form is this old at most, in ms.
+const PACKED_MS_MAX: u64 = 1_000;
+/// Of brotli, 0 to 11: about as fast as gzip, and smaller.
+const BROTLI_QUALITY: u32 = 5;
+/// Bytes that an entry takes besides its bodies, about.
+const ENTRY_BYTES: u64 = 512;
+
+/// What a reader asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// As the player's format has it.
+    Body(Format),
+    /// As subtitles.
+    Subtitles,
+}
+
+/// How bytes are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Packing {
+    Identity,
+    Gzip,
+    Brotli,
+}
+
+/// A body that can be sent.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) bytes: Bytes,
+    pub(crate) etag: HeaderValue,
+    /// Every change of the segment through this is in it.
+    seq: AtomicU64,
+    /// When that was known, in ticks.
+    known: AtomicU64,
+    /// Of the bytes before they were compressed.
+    hash: u64,
+}
+
+impl Ready {
+    pub(crate) fn seq(&self) -> Seq {
+        Seq(self.seq.load(Ordering::Relaxed))
+    }
+}
+
+/// Which body: a video's segment, from 1; 0 = all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    video: Box<str>,
+    segment: u32,
+}
+
+#[derive(Hash)]
+struct KeyRef<'a> {
+    video: &'a str,
+    segment: u32,
+}
+
+impl quick_cache::Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.segment == key.segment && *self.video == *key.video
+    }
+}
+
+/// One segment.
+#[derive(Default)]
+struct Entry {
+    ready: RwLock<BTreeMap<(Kind, Packing), Arc<Ready>>>,
+    /// Held while one fills.
+    bodies: tokio::sync::Mutex<BTreeMap<Format, Body>>,
+}
+
+/// A segment with its bytes as they were when it was last filled: what the
+/// cache reckons with may not change while it is in there.
+#[derive(Clone, Default)]
+struct Held {
+    entry: Arc<Entry>,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+struct Weigh;
+
+impl quick_cache::Weighter<Key, Held> for Weigh {
+    fn weight(&self, key: &Key, held: &Held) -> u64 {
+        ENTRY_BYTES + key.video.len() as u64 + held.bytes
+    }
+}
+
+/// All of them.
+pub(crate) struct Shelf {
+    entries: quick_cache::sync::Cache<Key, Held, Weigh>,
+}
+
+/// A body, and whether it was there.
+pub(crate) struct Found {
+    pub(crate) ready: Arc<Ready>,
+    pub(crate) hit: bool,
+}
+
+impl Shelf {
+    /// With room for so many bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        let entries_about = (bytes_max / (64 << 10)).max(64) as usize;
+        Self { entries: quick_cache::sync::Cache::with_weighter(entries_about, bytes_max, Weigh) }
+    }
+
+    /// The body of a segment; `None` outside the video.
+    pub(crate) async fn get(
+        &self,
+        gateway: &Gateway,
+        video: &str,
+        segment: u32,
+        kind: Kind,
+        packing: Packing,
+    ) -> Result<Option<Found>, Problem> {
+        let Held { entry, bytes } =
+            self.entries.get(&KeyRef { video, segment }).unwrap_or_default();
+        let now = gateway.inner.clock.ticks();
+        if let Some(ready) = entry.fresh(kind, packing, now) {
+            return Ok(Some(Found { ready, hit: true }));
+        }
+        let mut bodies = entry.bodies.lock().await;
+        // Someone else has filled it meanwhile.
+        let now = now.max(gateway.inner.clock.ticks());
+        if let Some(ready) = entry.fresh(kind, packing, now) {
+            return Ok(Some(Found { ready, hit: true }));
+        }
+        let filler = Filler { gateway, video, segment, entry: &entry, now };
+        let filled = filler.fill(&mut bodies, kind, packing).await;
+        let now_bytes = entry.bytes(&bodies);
+        drop(bodies);
+        match filled {
+            Ok(Some(found)) => {
+                if now_bytes != bytes {
+                    let held = Held { entry, bytes: now_bytes };
+                    self.entries.insert(Key { video: video.into(), segment }, held);
+                }
+                Ok(Some(found))
+            }
+            Ok(None) => Ok(None),
+            Err(refusal) => match entry.ready(kind, packing) {
+                Some(ready) => Ok(Some(Found { ready, hit: true })),
+                None => Err(refusal.into()),
+            },
+        }
+    }
+}
+
+impl Entry {
+    fn ready(&self, kind: Kind, packing: Packing) -> Option<Arc<Ready>> {
+        let ready = self.ready.read().unwrap_or_else(PoisonError::into_inner);
+        ready.get(&(kind, packing)).cloned()
+    }
+
+    fn bytes(&self, bodies: &BTreeMap<Format, Body>) -> u64 {
+        let ready = self.ready.read().unwrap_or_else(PoisonError::into_inner);
+        let ready: usize = ready.values().map(|ready| ready.bytes.len()).sum();
+        let bodies: usize = bodies.values().map(|body| body.bytes().len()).sum();
+        (ready + bodies) as u64
+    }
+
+    /// What may be handed out without a question.
+    fn fresh(&self, kind: Kind, packing: Packing, now: u64) -> Option<Arc<Ready>> {
+        let age_max = match (kind, packing) {
+            // The form that changes with every change.
+            (Kind::Body(_), Packing::Identity) => return None,
+            _ => PACKED_MS_MAX,
+        };
+        self.ready(kind, packing)
+            .filter(|ready| now.saturating_sub(ready.known.load(Ordering::Relaxed)) < age_max)
+    }
+}
+
+/// One fill.
+struct Filler<'a> {
+    gateway: &'a Gateway,
+    video: &'a str,
+    segment: u32,
+    entry: &'a Entry,
+    now: u64,
+}
+
+impl Filler<'_> {
+    async fn fill(
+        &self,
+        bodies: &mut BTreeMap<Format, Body>,
+        kind: Kind,
+        packing: Packing,
+    ) -> Result<Option<Found>, Refusal> {
+        let danmaku = &self.gateway.inner.danmaku;
+        let maker = danmaku.bodies(self.video);
+        let format = match kind {
+            Kind::Body(format) => format,
+            Kind::Subtitles => {
+                let Some(snapshot) = self.snapshot().await? else { return Ok(None) };
+                let bytes = maker.subtitles(&snapshot, ass::Options::default());
+                return Ok(Some(self.put(kind, packing, &bytes, snapshot.seq)));
+            }
+        };
+        let current = match bodies.get_mut(&format) {
+            Some(body) => danmaku
+                .changes_since(self.video, body.seq())
+                .await
+                .map(|c| patch(&maker, body, c))?,
+            None => false,
+        };
+        if !current {
+            let Some(snapshot) = self.snapshot().await? else {
+                bodies.remove(&format);
+                return Ok(None);
+            };
+            bodies.insert(format, maker.build(format, &snapshot));
+        }
+        let body = bodies.get(&format).expect("it was there, or has just been put there");
+        let found = self.put(kind, packing, body.bytes(), body.seq());
+        Ok(Some(found))
+    }
+
+    async fn snapshot(&self) -> Result<Option<Snapshot>, Refusal> {
+        let danmaku = &self.gateway.inner.danmaku;
+        match self.segment {
+            0 => danmaku.all(self.video).await.map(Some),
+            n => danmaku.segment(self.video, n).await,
+        }
+    }
+
+    /// Makes a form of `bytes`, unless the one that is there is of the same.
+    fn put(&self, kind: Kind, packing: Packing, bytes: &[u8], seq: Seq) -> Found {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(ready) = self.entry.ready(kind, packing).filter(|ready| ready.hash == hash) {
+            ready.seq.fetch_max(seq.0, Ordering::Relaxed);
+            ready.known.store(self.now, Ordering::Relaxed);
+            return Found { ready, hit: true };
+        }
+        let etag = format!("\"{hash:016x}{}\"", packing.suffix());
+        let ready = Arc::new(Ready {
+            bytes: packing.pack(bytes).into(),
+            etag: HeaderValue::try_from(etag).expect("hexadecimal digits are a header's value"),
+            seq: AtomicU64::new(seq.0),
+            known: AtomicU64::new(self.now),
+            hash,
+        });
+        let mut all = self.entry.ready.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert((kind, packing), ready.clone());
+        Found { ready, hit: false }
+    }
+}
+
+/// Takes what happened into the body; false if it must be built anew.
+fn patch(maker: &Bodies, body: &mut Body, changes: Changes) -> bool {
+    let Changes::Range { since, through, events } = changes else { return false };
+    if through < since {
+        return false;
+    }
+    for (seq, event) in &events {
+        if maker.patch(body, *seq, event) == Patched::Stale {
+            return false;
+        }
+    }
+    body.cover(through);
+    true
+}
+
+impl Packing {
+    /// The name in `Content-Encoding`.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Identity => None,
+            Self::Gzip => Some("gzip"),
+            Self::Brotli => Some("br"),
+        }
+    }
+
+    /// The best one that `accepted` (a header `Accept-Encoding`) allows.
+    pub(crate) fn of(accepted: &str) -> Self {
+        let allows = |name: &str| {
+            accepted.split(',').any(|one| {
+                let mut parts = one.split(';').map(str::trim);
+                let named = parts.next().is_some_and(|own| own.eq_ignore_ascii_case(name));
+                named && !parts.any(|q| matches!(q, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+            })
+        };
+        match (allows("br"), allows("gzip")) {
+            (true, _) => Self::Brotli,
+            (false, true) => Self::Gzip,
+            (false, false) => Self::Identity,
+        }
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Identity => "",
+            Self::Gzip => "-g",
+            Self::Brotli => "-b",
+        }
+    }
+
+    fn pack(self, bytes: &[u8]) -> Vec<u8> {
+        let whole = "a Vec takes all bytes";
+        match self {
+            Self::Identity => bytes.to_vec(),
+            Self::Gzip => {
+                let mut out =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+                out.write_all(bytes).expect(whole);
+                out.finish().expect(whole)
+            }
+            Self::Brotli => {
+                let mut out = Vec::new();
+                let mut writer = brotli::CompressorWriter::new(&mut out, 4096, BROTLI_QUALITY, 22);
+                writer.write_all(bytes).expect(whole);
+                drop(writer);
+                out
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn the_smallest_encoding_that_is_accepted_is_taken() {
+        for (accepted, packing) in [
+            ("", Packing::Identity),
+            ("gzip", Packing::Gzip),
+            ("gzip, deflate, br, zstd", Packing::Brotli),
+            ("br;q=0, GZIP;q=0.5", Packing::Gzip),
+            ("gzip;q=0", Packing::Identity),
+            ("brx", Packing::Identity),
+        ] {
+            assert_eq!(Packing::of(accepted), packing, "{accepted}");
+        }
+    }
+
+    #[test]
+    fn what_is_packed_unpacks() {
+        let bytes = b"many comments, many comments, many comments";
+        let mut out = Vec::new();
+        let gzip = Packing::Gzip.pack(bytes);
+        flate2::read::GzDecoder::new(&gzip[..]).read_to_end(&mut out).unwrap();
+        assert_eq!(out, bytes);
+        out.clear();
+        let brotli = Packing::Brotli.pack(bytes);
+        brotli::Decompressor::new(&brotli[..], 4096).read_to_end(&mut out).unwrap();
+        assert_eq!(out, bytes);
+    }
+}

@@ -1,0 +1,283 @@
+//! Comments across a video, over HTTP, as callers and players see them.
+
+use std::io::Read as _;
+
+use serde_json::{Value, json};
+use tideline_wire::danmaku_v1::Segment;
+
+use crate::fixture::{Reply, Site, site, token_site};
+
+async fn post(site: &Site, video: &str, text: &str, progress_ms: u32) -> Value {
+    let body = json!({"text": text, "progress_ms": progress_ms}).to_string();
+    site.post(&format!("/v1/videos/{video}/danmaku"), &body).await.expect(201)
+}
+
+async fn as_of(site: &Site, token: &str, method: &str, path: &str, body: &str) -> Reply {
+    let bearer = format!("Bearer {token}");
+    site.call_with(method, path, body, &[("authorization", &bearer)]).await
+}
+
+async fn token(site: &Site, admin: &str, scope: &str) -> String {
+    let body = json!({"scopes": [scope], "note": "test"}).to_string();
+    let made = as_of(site, admin, "POST", "/v1/tokens", &body).await.expect(201);
+    made["token"].as_str().unwrap().to_owned()
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    let items = list["items"].as_array().unwrap();
+    items.iter().map(|item| item["text"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_stands_in_every_form_of_its_segment() {
+    use prost::Message as _;
+    let site = site();
+    let posted = post(&site, "v", "first <b>", 1_500).await;
+    assert_eq!((&posted["state"], &posted["mode"]), (&json!("shown"), &json!("scroll")));
+    assert!(posted["id"].is_string() && posted["seq"].as_u64().unwrap() > 0);
+    post(&site, "v", "later", 400_000).await;
+
+    let first = site.get("/v1/videos/v/danmaku/segments/1.json").await;
+    assert_eq!(texts(&first.expect(200)), ["first <b>"]);
+    assert_eq!(first.header("cache-control"), "public, max-age=5");
+    assert!(
+        first.header("x-tideline-seq").parse::<u64>().unwrap() >= posted["seq"].as_u64().unwrap()
+    );
+    let second = site.get("/v1/videos/v/danmaku/segments/2.json").await.expect(200);
+    assert_eq!(texts(&second), ["later"]);
+    let all = site.get("/v1/videos/v/danmaku").await.expect(200);
+    assert_eq!(texts(&all), ["first <b>", "later"]);
+
+    let pb = site.get("/v1/videos/v/danmaku/segments/1.pb").await;
+    assert_eq!(pb.header("content-type"), "application/x-protobuf");
+    let segment = Segment::decode(&pb.bytes[..]).unwrap();
+    assert_eq!(segment.elements[0].id.to_string(), posted["id"].as_str().unwrap());
+    let xml = site.get("/v1/videos/v/danmaku/segments/1.xml").await;
+    let text = String::from_utf8(xml.bytes).unwrap();
+    assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?><i"), "{text}");
+    assert!(
+        text.contains("<d p=\"1.50000,1,25,16777215,") && text.contains(">first &lt;b&gt;</d>")
+    );
+    let ass = site.get("/v1/videos/v/danmaku/segments/1.ass").await;
+    assert!(String::from_utf8(ass.bytes).unwrap().contains("Dialogue: "));
+    let path = "/v1/videos/v/danmaku/segments/1";
+    let by_accept = site.call_with("GET", path, "", &[("accept", "application/x-protobuf")]).await;
+    assert_eq!(by_accept.bytes, pb.bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_held_is_answered_304_until_it_changes() {
+    let site = site();
+    post(&site, "v", "one", 0).await;
+    let path = "/v1/videos/v/danmaku/segments/1.json";
+    let first = site.get(path).await;
+    let held = [("if-none-match", first.header("etag"))];
+    let again = site.call_with("GET", path, "", &held).await;
+    assert_eq!((again.status.as_u16(), again.bytes.len()), (304, 0));
+    assert_eq!(again.header("x-cache"), "HIT-1");
+
+    let other = post(&site, "v", "elsewhere", 400_000).await;
+    let again = site.call_with("GET", path, "", &held).await;
+    assert_eq!(again.status.as_u16(), 304, "another segment's comment changes nothing");
+    let seq = again.header("x-tideline-seq").parse::<u64>().unwrap();
+    assert!(seq >= other["seq"].as_u64().unwrap(), "what the body covers advances");
+
+    post(&site, "v", "two", 10).await;
+    let changed = site.call_with("GET", path, "", &held).await;
+    assert_eq!(texts(&changed.expect(200)), ["one", "two"]);
+    assert_ne!(changed.header("etag"), first.header("etag"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_encoding_has_a_tag_of_its_own_and_unpacks_to_the_same() {
+    let site = site();
+    for n in 0..50 {
+        post(&site, "v", &format!("comment number {n}"), n).await;
+    }
+    let path = "/v1/videos/v/danmaku/segments/1.xml";
+    let plain = site.get(path).await;
+    let gzip = site.call_with("GET", path, "", &[("accept-encoding", "gzip")]).await;
+    let brotli = site.call_with("GET", path, "", &[("accept-encoding", "gzip, br")]).await;
+    assert_eq!(
+        (gzip.header("content-encoding"), brotli.header("content-encoding")),
+        ("gzip", "br")
+    );
+    let mut tags = [plain.header("etag"), gzip.header("etag"), brotli.header("etag")];
+    tags.sort_unstable();
+    assert!(tags[0] != tags[1] && tags[1] != tags[2], "{tags:?}");
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(&gzip.bytes[..]).read_to_end(&mut text).unwrap();
+    assert_eq!(text, plain.bytes);
+    text.clear();
+    brotli::Decompressor::new(&brotli.bytes[..], 4096).read_to_end(&mut text).unwrap();
+    assert_eq!(text, plain.bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_segment_is_empty_inside_the_video_and_none_outside() {
+    let site = site();
+    let settings = json!({"duration_ms": 800_000}).to_string();
+    site.call("PUT", "/v1/videos/v/danmaku/settings", &settings).await.expect(200);
+    for (n, status) in [("1", 200), ("3", 200), ("4", 404), ("0", 400), ("x", 400)] {
+        let reply = site.get(&format!("/v1/videos/v/danmaku/segments/{n}.json")).await;
+        assert_eq!(reply.status.as_u16(), status, "{n}");
+    }
+    let empty = site.get("/v1/videos/v/danmaku/segments/2.pb").await;
+    assert_eq!((empty.status.as_u16(), empty.bytes.len()), (200, 0));
+    site.get("/v1/videos/v/danmaku/segments/1.exe").await.problem(404);
+    let beyond = json!({"text": "x", "progress_ms": 800_001}).to_string();
+    let told = site.post("/v1/videos/v/danmaku", &beyond).await.problem(400);
+    assert!(told.starts_with("invalid_argument: progress_ms: "), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_limit_holds_and_what_ranks_below_is_hidden_with_its_reason() {
+    let site = site();
+    let settings = json!({"duration_ms": 30_000, "limit": 100}).to_string();
+    site.call("PUT", "/v1/videos/v/danmaku/settings", &settings).await.expect(200);
+    let first = post(&site, "v", "the first", 0).await;
+    for n in 1..=100 {
+        post(&site, "v", &format!("c{n}"), n).await;
+    }
+    let view = site.get("/v1/videos/v/danmaku/view").await.expect(200);
+    assert_eq!(
+        (&view["counted"], &view["overflow"], &view["limit"]),
+        (&json!(100), &json!(1), &json!(100))
+    );
+    let path = format!("/v1/videos/v/danmaku/{}", first["id"].as_str().unwrap());
+    let told = site.call("PATCH", &path, r#"{"rank":"protected"}"#).await;
+    assert_eq!(told.status.as_u16(), 200, "{:?}", String::from_utf8_lossy(&told.bytes));
+    assert_eq!(told.json()["state"], "shown");
+    let view = site.get("/v1/videos/v/danmaku/view").await.expect(200);
+    assert_eq!(view["counted"], 100, "something else made room");
+    site.call("PATCH", &path, r#"{"rank":"high"}"#).await.problem(400);
+    let own = site.get("/v1/users/anyone/danmaku?video=v&limit=100").await.expect(200);
+    let hidden: Vec<_> =
+        own["items"].as_array().unwrap().iter().filter(|c| c["state"] == "hidden").collect();
+    assert!(hidden.iter().all(|c| c["reason"] == "overflow"), "{hidden:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_what_is_told_by_the_catalogue_and_the_token() {
+    let (site, admin) = token_site();
+    let (ann, bob) =
+        (token(&site, &admin, "user:ann").await, token(&site, &admin, "user:bob").await);
+    let moderator = token(&site, &admin, "moderator").await;
+    let item = r#"{"title":"T","owner":"ann","duration_ms":60000}"#;
+    as_of(&site, &admin, "PUT", "/v1/items/video/v", item).await.expect(204);
+    let hi = r#"{"text":"hi","progress_ms":5,"client_id":"c1"}"#;
+    site.post("/v1/videos/v/danmaku", hi).await.problem(401);
+    let posted = as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", hi).await.expect(201);
+    let again = as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", hi).await.expect(201);
+    assert_eq!(posted["id"], again["id"], "a retried post is one comment");
+    assert_eq!(
+        posted["sender"].as_str().unwrap().len().min(8),
+        posted["sender"].as_str().unwrap().len()
+    );
+    assert_eq!(texts(&site.get("/v1/videos/v/danmaku").await.expect(200)), ["hi"], "all may read");
+
+    let path = format!("/v1/videos/v/danmaku/{}", posted["id"].as_str().unwrap());
+    as_of(&site, &bob, "PATCH", &path, r#"{"rank":"protected"}"#).await.problem(403);
+    as_of(&site, &ann, "PATCH", &path, r#"{"rank":"protected"}"#).await.expect(200);
+    as_of(&site, &moderator, "PATCH", &path, r#"{"state":"hidden"}"#).await.expect(200);
+    assert_eq!(texts(&site.get("/v1/videos/v/danmaku").await.expect(200)), [""; 0]);
+    as_of(&site, &ann, "PATCH", &path, r#"{"state":"shown"}"#).await.expect(200);
+    let bas = r#"{"text":"def text a {}","progress_ms":5,"mode":"bas"}"#;
+    as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", bas).await.problem(400);
+    as_of(&site, &ann, "POST", "/v1/videos/v/danmaku", bas).await.expect(201);
+    let pack = site.get("/v1/videos/v/danmaku/special/1.pb").await;
+    assert!(pack.status.is_success() && !pack.bytes.is_empty());
+    assert_eq!(texts(&site.get("/v1/videos/v/danmaku").await.expect(200)), ["hi"]);
+
+    for who in [&bob, &bob] {
+        as_of(&site, who, "POST", &format!("{path}/like"), "").await.expect(204);
+        as_of(&site, who, "POST", &format!("{path}/report"), r#"{"reason":2}"#).await.expect(204);
+    }
+    assert_eq!(site.get("/v1/videos/v/danmaku").await.expect(200)["items"][0]["likes"], 1);
+    as_of(&site, &ann, "PUT", "/v1/videos/v/danmaku/settings", r#"{"closed":true}"#)
+        .await
+        .expect(200);
+    let late = r#"{"text":"late","progress_ms":5}"#;
+    as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", late).await.problem(403);
+    as_of(&site, &ann, "POST", "/v1/videos/v/danmaku", late).await.expect(201);
+    as_of(&site, &bob, "DELETE", &path, "").await.expect(204);
+    assert_eq!(texts(&site.get("/v1/videos/v/danmaku").await.expect(200)), ["late"]);
+    as_of(&site, &ann, "DELETE", "/v1/users/ann", "").await.expect(204);
+    assert_eq!(
+        texts(&site.get("/v1/videos/v/danmaku").await.expect(200)),
+        [""; 0],
+        "erased is gone"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_of_the_owner_refuse_and_read_back() {
+    let (site, admin) = token_site();
+    let bob = token(&site, &admin, "user:bob").await;
+    let list =
+        r#"[{"type":1,"filter":"sp.iler","opened":true},{"type":0,"filter":"bad","opened":true}]"#;
+    as_of(&site, &admin, "PUT", "/v1/videos/v/danmaku/filters", list).await.expect(204);
+    let back = as_of(&site, &admin, "GET", "/v1/videos/v/danmaku/filters", "").await.expect(200);
+    assert_eq!(back.as_array().unwrap().len(), 2);
+    for (text, status) in [("a spoiler", 403), ("BAD", 403), ("fine", 201)] {
+        let body = json!({"text": text, "progress_ms": 1}).to_string();
+        let reply = as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", &body).await;
+        assert_eq!(reply.status.as_u16(), status, "{text}");
+    }
+    let bad = r#"[{"type":1,"filter":"(","opened":true}]"#;
+    let told = as_of(&site, &admin, "PUT", "/v1/videos/v/danmaku/filters", bad).await.problem(400);
+    assert!(told.contains("filters: filter 0"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn players_load_and_send_as_they_are() {
+    let site = site();
+    post(&site, "v", "<img src=x onerror=alert(1)>", 1_000).await;
+    let list = site.get("/players/dplayer/v3/?id=v&max=1000").await.expect(200);
+    assert_eq!(list["code"], 0);
+    let one = list["data"][0].as_array().unwrap();
+    assert_eq!(
+        (one[0].as_f64(), one[1].as_u64(), one[2].as_u64()),
+        (Some(1.0), Some(0), Some(16_777_215))
+    );
+    assert!(!one[4].as_str().unwrap().contains('<'), "the player puts it into HTML");
+    let sent =
+        r#"{"token":"","id":"v","author":"x","time":2.5,"text":"hello","color":255,"type":1}"#;
+    assert_eq!(site.post("/players/dplayer/v3/", sent).await.expect(200)["code"], 0);
+    let invisible =
+        r#"{"token":"","id":"v","author":"x","time":2.5,"text":" ","color":255,"type":1}"#;
+    let told = site.post("/players/dplayer/v3/", invisible).await.expect(200);
+    assert_eq!(told["code"], 3);
+    assert!(told["msg"].as_str().unwrap().starts_with("text: "), "{told}");
+
+    let art = site.get("/players/artplayer/v.json").await.expect(200);
+    assert_eq!(art[0]["text"], "<img src=x onerror=alert(1)>");
+    assert_eq!((&art[1]["mode"], &art[1]["time"]), (&json!(1), &json!(2.5)));
+    let xml = site.get("/players/artplayer/v.xml").await;
+    assert_eq!(String::from_utf8(xml.bytes).unwrap().matches("<d p=").count(), 2);
+    site.get("/players/artplayer/v.png").await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_taken_whole_and_once() {
+    let site = site();
+    let mut file = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?><i><chatid>1</chatid>");
+    for n in 0..120 {
+        file +=
+            &format!("<d p=\"{n}.5,1,25,16777215,1420018447,0,a6216d9,{}\">c{n}</d>", 9_000 + n);
+    }
+    file += "<d p=\"1,77,25,1,1,0,a,1\">no such mode</d></i>";
+    site.call("PUT", "/v1/videos/v/danmaku/settings", r#"{"limit":100}"#).await.expect(200);
+    let first = site.post("/v1/videos/v/danmaku:import?format=xml", &file).await.expect(200);
+    assert_eq!(
+        (&first["read"], &first["taken"], &first["dropped"]),
+        (&json!(121), &json!(120), &json!(1))
+    );
+    let again = site.post("/v1/videos/v/danmaku:import", &file).await.expect(200);
+    assert_eq!((&again["taken"], &again["duplicates"]), (&json!(0), &json!(120)));
+    let view = site.get("/v1/videos/v/danmaku/view").await.expect(200);
+    assert_eq!((&view["total"], &view["counted"]), (&json!(120), &json!(100)));
+    assert_eq!(view["overflow"], 20);
+    site.post("/v1/videos/v/danmaku:import?format=doc", &file).await.problem(400);
+    site.post("/v1/videos/v/danmaku:import", "what is this").await.problem(400);
+}
