@@ -121,7 +121,7 @@ impl Draft {
         match Sender::parse(text) {
             Some(sender) => {
                 self.item.sender = sender;
-                if text.len() > 1 && text.trim_start_matches('D').starts_with('0') {
+                if sender.to_string().len() != text.len() {
                     self.changed(Change::SenderZeros);
                 }
             }
@@ -256,7 +256,9 @@ mod tests {
         assert_eq!(draft(|draft| draft.sender("guest name")).1, [Change::Sender]);
         assert_eq!(draft(|draft| draft.sender("")).1, []);
         assert_eq!(draft(|draft| draft.sender("A6216D9")).1, []);
-        assert_eq!(draft(|draft| draft.sender("0")).1, []);
+        for zero in ["0", "D0"] {
+            assert_eq!(draft(|draft| draft.sender(zero)).1, []);
+        }
         let (item, changed) = draft(|draft| draft.sender("0a6216d9"));
         assert_eq!((item.sender, changed), (Sender::new(0x0A62_16D9), vec![Change::SenderZeros]));
     }
