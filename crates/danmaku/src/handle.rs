@@ -3,9 +3,12 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tideline_queue::Queue;
 use tideline_store::{Clock, StoreError, Table, TableName};
-use tideline_types::limits::{IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, VIDEO_BYTES_MAX};
+use tideline_types::limits::{
+    IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, SCORES_BYTES_MAX, SCORES_MAX, VIDEO_BYTES_MAX,
+};
 use tideline_types::{PartitionId, Seq, UserId};
 use tideline_wire::danmaku::Item;
 
@@ -13,13 +16,13 @@ use crate::ask::{
     Action, Answer, Changes, ImportItem, Op, Posted, Refusal, SettingsPatch, Snapshot, Tally, View,
 };
 use crate::comment::{Actor, Comment, Draft, Role};
-use crate::filters::{Filter, Filters};
+use crate::filters::{self, Filter, Filters};
 use crate::id::CommentId;
 use crate::options::Options;
 use crate::owner;
 use crate::rows::{self, Settings};
 use crate::task::{Driver, Watch};
-use crate::{item, segment};
+use crate::{flag, item, personal, segment};
 
 /// Videos' comments. Clones share one; all calls may be made at once.
 ///
@@ -161,19 +164,17 @@ impl Danmaku {
         Ok(())
     }
 
-    /// Removes every comment of a user, from every video; answers how many.
+    /// Removes everything of a user, from every video; answers how many comments
+    /// there were. Their bytes leave the files within
+    /// [`Options::erase_within`].
     pub async fn erase(&self, user: &UserId) -> Result<u64, Refusal> {
         let mut videos = self.driver.unrested_videos();
-        let driver = Arc::clone(&self.driver);
-        let key = rows::user_key(driver.rules.keys.user(user.as_str()));
-        let scan =
-            move || driver.table.scan(TableName::Danmaku, &key, &[], None, false, usize::MAX);
-        let noted = tokio::task::spawn_blocking(scan).await;
-        let noted = noted.map_err(|_| Refusal::Overloaded("the server is stopping"))?;
-        let noted = noted.map_err(|error| Refusal::from(&error))?;
-        videos.extend(
-            noted.iter().filter_map(|(video, _)| Some(std::str::from_utf8(video).ok()?.into())),
-        );
+        let noted = self.personal(user, |table, user| {
+            personal::erase(table, user)?;
+            table.scan(TableName::Danmaku, &rows::user_key(user), &[], None, false, usize::MAX)
+        });
+        let noted = noted.await?;
+        videos.extend(noted.iter().filter_map(|(key, _)| Some(rows::wrote_on(key)?.into())));
         videos.sort_unstable();
         videos.dedup();
         let mut erased = 0;
@@ -185,6 +186,62 @@ impl Danmaku {
             })?;
         }
         Ok(erased)
+    }
+
+    /// A viewer's own filters, as the JSON of a list.
+    pub async fn user_filters(&self, user: &UserId) -> Result<Option<String>, Refusal> {
+        let json = self.personal(user, personal::filters).await?;
+        Ok(json.map(|json| String::from_utf8_lossy(&json).into_owned()))
+    }
+
+    /// Sets a viewer's own filters, from the JSON of a list.
+    pub async fn set_user_filters(&self, user: &UserId, json: &str) -> Result<(), Refusal> {
+        let list = filters::parse(json)?;
+        Filters::new(&list)?;
+        let json = filters::export(&list);
+        self.personal(user, move |table, user| personal::set_filters(table, user, json)).await
+    }
+
+    /// The scores of a segment, from 1, for a viewer: as they came.
+    pub async fn scores(
+        &self,
+        user: &UserId,
+        video: &str,
+        segment: u32,
+    ) -> Result<Option<Bytes>, Refusal> {
+        let video = video.to_owned();
+        let read = move |table: &dyn Table, user| personal::scores(table, user, &video, segment);
+        self.personal(user, read).await
+    }
+
+    /// Sets scores of segments (video, segment from 1, bytes) for a viewer. At
+    /// most 1,000 of 64 KiB each.
+    pub async fn set_scores(
+        &self,
+        user: &UserId,
+        scores: Vec<(String, u32, Bytes)>,
+    ) -> Result<(), Refusal> {
+        let fits = |(video, _, bytes): &(String, u32, Bytes)| {
+            (1..=VIDEO_BYTES_MAX).contains(&video.len()) && bytes.len() <= SCORES_BYTES_MAX
+        };
+        if scores.len() > SCORES_MAX || !scores.iter().all(fits) {
+            let max = SCORES_MAX as u32;
+            return Err(Refusal::TooMany { what: "scores (of 64 KiB each) at a time", max });
+        }
+        self.personal(user, move |table, user| personal::set_scores(table, user, scores)).await
+    }
+
+    /// Reads or writes what is a user's alone, on the blocking pool.
+    async fn personal<T: Send + 'static>(
+        &self,
+        user: &UserId,
+        work: impl FnOnce(&dyn Table, u64) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let driver = Arc::clone(&self.driver);
+        let user = driver.rules.keys.user(user.as_str());
+        let done = tokio::task::spawn_blocking(move || work(&*driver.table, user)).await;
+        let done = done.map_err(|_| Refusal::Overloaded("the server is stopping"))?;
+        done.map_err(|error| Refusal::from(&error))
     }
 
     /// A user's own comments under a video, newest first, each with its state;
@@ -254,6 +311,16 @@ impl Danmaku {
     /// nothing beyond this video.
     pub fn item<'a>(&self, video: &str, comment: &'a Comment) -> Item<'a> {
         item::item(&self.driver.rules.keys, video, comment)
+    }
+
+    /// The flags of comments for a viewer that differ from the default.
+    pub fn flags(
+        &self,
+        video: &str,
+        viewer: &flag::Viewer,
+        comments: &[Arc<Comment>],
+    ) -> Vec<(CommentId, u8)> {
+        flag::flags(&self.driver.rules.keys, video, viewer, comments)
     }
 
     /// Makes the bodies of a video's segments.

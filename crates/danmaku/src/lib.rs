@@ -5,7 +5,8 @@
 //! owner decides), [`outcome`] (what is logged), [`video`] (a video in memory),
 //! [`rows`] (at rest), [`owner`] (one partition: order, acknowledgement, tiers),
 //! `task` (the threads and waits around owners), [`Danmaku`] (the handle). Beside
-//! these: [`segment`] (ready bytes), [`room`] (live), [`filters`].
+//! these: [`segment`] (ready bytes), [`room`] (live), [`filters`] and [`flag`]
+//! (what a viewer wants), [`erase`] (what leaves the files).
 //!
 //! Knows nothing of HTTP, sockets, titles or which engine stands behind a seam.
 
@@ -14,7 +15,9 @@
 pub mod ask;
 pub mod cold;
 pub mod comment;
+pub mod erase;
 pub mod filters;
+pub mod flag;
 #[doc(hidden)]
 pub mod fuzz;
 mod handle;
@@ -23,6 +26,7 @@ mod item;
 pub mod options;
 pub mod outcome;
 pub mod owner;
+mod personal;
 pub mod reads;
 pub mod recovery;
 pub mod room;

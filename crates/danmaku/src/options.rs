@@ -25,7 +25,11 @@ pub struct Options {
     /// How long a change may wait to be written to rows. Default 5 min, at
     /// most 10.
     pub flush_after: Duration,
-    /// Calls that may wait for rows being read. Default 65,536.
+    /// Within this time after an erase no file holds a byte of the user's
+    /// comments. Default 24 h.
+    pub erase_within: Duration,
+    /// Calls that may wait for rows being read, in each partition. Default
+    /// 65,536.
     pub parked_max: usize,
 }
 
@@ -38,6 +42,7 @@ impl Default for Options {
             report_threshold: 5,
             hot_budget_bytes: 1 << 30,
             flush_after: Duration::from_secs(300),
+            erase_within: Duration::from_hours(24),
             parked_max: 1 << 16,
         }
     }

@@ -335,3 +335,5 @@ pub use topics::{audit, stats};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::sample;

@@ -13,8 +13,8 @@
 //! | `70` kind id user | a byte | that a user liked or reported it |
 //!
 //! All under the partition key `v` + video; a user is a keyed hash of 64 bits.
-//! Under `u` + user there is an empty row for each video that they wrote on.
-//! Numbers in keys are big-endian, stretches two bytes, ids eight.
+//! Under `u` + user there is an empty row `v` + video for each video that they
+//! wrote on; the rest is theirs alone, see `personal`. Numbers in keys are big-endian, stretches two bytes, ids eight.
 //!
 //! So a video is opened by reading `10` and the contents of what is found
 //! there, and the next comment to return is the first row of its stretch in
@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tideline_store::codec::{BadBytes, Reader, put_signed, put_text, put_varint};
+use tideline_store::{Commit, Op, TableName};
 use tideline_types::limits::{COLOR_MAX, PROGRESS_MS_MAX, USER_BYTES_MAX};
 use tideline_types::{Epoch, Millis, Seq, UserId};
 use tideline_wire::danmaku::{Mode, Pool, Sender};
@@ -57,6 +58,28 @@ pub fn video_key(video: &str) -> Vec<u8> {
 /// The partition key of a user.
 pub fn user_key(user: u64) -> Vec<u8> {
     [&b"u"[..], &user.to_be_bytes()].concat()
+}
+
+/// The sort key that says of a user that they wrote on a video.
+pub fn wrote_key(video: &str) -> Bytes {
+    [WROTE, video.as_bytes()].concat().into()
+}
+
+/// The video that a sort key of [`wrote_key`] says.
+pub fn wrote_on(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.strip_prefix(WROTE)?).ok()
+}
+
+const WROTE: &[u8] = b"v";
+
+/// The write that says of a user whether they wrote on a video.
+pub(crate) fn note_user(user: u64, video: &str, has: bool) -> Commit {
+    let sort_key = wrote_key(video);
+    let op = match has {
+        true => Op::Put { sort_key, value: Bytes::new() },
+        false => Op::Delete { sort_key },
+    };
+    Commit { table: TableName::Danmaku, partition_key: user_key(user).into(), ops: vec![op] }
 }
 
 fn placed(kind: u8, id: CommentId) -> Vec<u8> {

@@ -4,8 +4,8 @@
 //! across a wait. Callers step it on their own thread; the journal's thread
 //! steps it when a sync is done. Beside these the *ticker* lets time pass for
 //! each owner, the *flusher* commits images to the table and writes the
-//! partitions' places, and two *loaders* read rows; recoveries run on the
-//! blocking pool. All are joined by [`Driver::close`].
+//! partitions' places, the *housekeeper* empties the files of erased users, and
+//! two *loaders* read rows; recoveries run on the blocking pool. All are joined by [`Driver::close`].
 
 mod flush;
 mod load;
@@ -29,6 +29,7 @@ pub use rooms::Watch;
 
 use crate::ask::{Answer, Op, Refusal};
 use crate::cold;
+use crate::erase;
 use crate::options::Options;
 use crate::owner::{Bounds, Effect, Owner, Stats};
 use crate::rules::Rules;
@@ -128,6 +129,8 @@ impl Driver {
         let (ticker, flusher) = (Arc::clone(&driver), Arc::clone(&driver));
         driver.spawn("danmaku-tick", move || ticker.run_ticker());
         driver.spawn("danmaku-flush", move || flusher.run_flusher(&images));
+        let housekeeper = Arc::clone(&driver);
+        driver.spawn("danmaku-keep", move || housekeeper.run_housekeeper());
         Ok(driver)
     }
 
@@ -285,6 +288,24 @@ impl Driver {
         }
     }
 
+    fn run_housekeeper(self: &Arc<Self>) {
+        let mut looked = self.clock.ticks();
+        let half_ms = self.rules.options.erase_within.as_millis() as i64 / 2;
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(TICK);
+            let ticks = self.clock.ticks();
+            if ticks.saturating_sub(looked) < ERASES_EVERY_MS {
+                continue;
+            }
+            looked = ticks;
+            let (table, keys, now) = (&*self.table, &self.rules.keys, self.clock.now());
+            let done = erase::empty_files(table, &self.queue, &self.topic, keys, now, half_ms);
+            if let Err(error) = done {
+                tracing::error!(%error, "cannot empty the files of erased users; again soon");
+            }
+        }
+    }
+
     fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) {
         let thread = std::thread::Builder::new().name(name.into()).spawn(run);
         let thread = thread.expect("a process at its start can make a thread");
@@ -352,6 +373,8 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long a partition without space brings videos to rest before it tries to
 /// log more, unless all are at rest: five seconds.
 const FULL_FOR_TICKS: u32 = 250;
+/// How often the housekeeper looks for erases that are due.
+const ERASES_EVERY_MS: u64 = 2_000;
 /// Threads that read rows.
 const LOADERS: usize = 2;
 

@@ -41,6 +41,9 @@ pub struct Rest {
     /// Of each user here it must say elsewhere whether they have a comment on
     /// this video.
     pub users: BTreeMap<u64, bool>,
+    /// Users who were erased, and the number of that: what the log holds of
+    /// them up to there is to be emptied.
+    pub erased: BTreeMap<u64, Seq>,
     /// Bytes in `rows`, about.
     pub bytes: usize,
 }
@@ -60,6 +63,7 @@ impl Rest {
     pub fn merge(&mut self, later: Self) {
         self.rows.extend(later.rows);
         self.users.extend(later.users);
+        self.erased.extend(later.erased);
         self.bytes += later.bytes;
     }
 }
@@ -148,13 +152,16 @@ impl Video {
 
     /// Of an outcome that the rows have applied: what lies under other keys,
     /// which may not have come through the same crash, is to be written again.
-    pub(crate) fn apply_elsewhere(outcome: &Outcome, keys: &Keys, rest: &mut Rest) {
+    pub(crate) fn apply_elsewhere(seq: Seq, outcome: &Outcome, keys: &Keys, rest: &mut Rest) {
         for change in &outcome.changes {
             match change {
                 Change::New { content: Content { writer: Writer::User(user), .. }, .. } => {
                     rest.users.insert(keys.user(user.as_str()), true);
                 }
-                Change::Forgotten { user } => _ = rest.users.insert(*user, false),
+                Change::Forgotten { user } => {
+                    rest.users.insert(*user, false);
+                    rest.erased.insert(*user, seq);
+                }
                 _ => {}
             }
         }
@@ -209,7 +216,10 @@ impl Video {
                     self.tell(seq, Event::Hidden(*id));
                 }
             }
-            Change::Forgotten { user } => _ = rest.users.insert(*user, false),
+            Change::Forgotten { user } => {
+                rest.users.insert(*user, false);
+                rest.erased.insert(*user, seq);
+            }
             Change::Settings { after, .. } => {
                 self.settings = *after;
                 self.limit_changed();

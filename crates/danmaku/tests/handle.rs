@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use tideline_danmaku::ask::{Action, Changes, ImportItem, Refusal};
 use tideline_danmaku::comment::{Actor, Draft, Role, State};
-use tideline_danmaku::filters;
 use tideline_danmaku::room::{Room, Told};
 use tideline_danmaku::segment::{Format, Patched};
 use tideline_danmaku::video::Event;
 use tideline_danmaku::{AUDIT, CommentId, Danmaku, Options, TOPIC};
+use tideline_danmaku::{erase, filters};
 use tideline_queue::{From, Queue};
 use tideline_store::mem::{MemJournal, MemTable};
 use tideline_store::{ManualClock, ReadLimits};
-use tideline_types::{Millis, TopicName, UserId, partition_of};
+use tideline_types::{Millis, Seq, TopicName, UserId, partition_of};
 use tideline_wire::danmaku::{Item, Mode, Pool};
 
 const START: Millis = Millis(1_796_000_000_000);
@@ -208,9 +208,12 @@ async fn an_erased_user_is_gone_from_every_video_and_stays_gone() {
     site.until_at_rest().await;
     site.post("d", "ann", "hers, not at rest").await.unwrap();
     let ann = UserId::new("ann").unwrap();
+    site.danmaku.set_scores(&ann, vec![("a".into(), 1, "blob".into())]).await.unwrap();
+    assert_eq!(site.danmaku.scores(&ann, "a", 1).await, Ok(Some("blob".into())));
     assert_eq!(site.danmaku.erase(&ann).await, Ok(4));
     assert_eq!(site.danmaku.erase(&ann).await, Ok(0));
     let site = site.crash(1);
+    assert_eq!(site.danmaku.scores(&ann, "a", 1).await, Ok(None));
     for video in ["a", "b", "c", "d"] {
         assert!(site.danmaku.own(video, &ann, None, 10).await.unwrap().is_empty());
         assert!(!site.texts(video).await.iter().any(|text| text.starts_with("hers")));
@@ -265,4 +268,32 @@ async fn the_derived_topic_tells_moderation_and_changes_tell_the_rest() {
     let line = std::str::from_utf8(&audit[0].value).unwrap();
     assert!(line.contains(r#""actor":"mod","role":"moderator""#), "{line}");
     site.danmaku.close(Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_file_holds_a_byte_of_an_erased_user_after_the_time_for_it() {
+    let site = Site::new();
+    site.post("v", "annabel", "her secret").await.unwrap();
+    site.post("v", "bob", "his own").await.unwrap();
+    let annabel = UserId::new("annabel").unwrap();
+    assert_eq!(site.danmaku.erase(&annabel).await, Ok(1));
+    site.until_at_rest().await;
+    let topic = TopicName::new(TOPIC).unwrap();
+    let partition = partition_of(b"v", PARTITIONS);
+    let log = || {
+        let limits = ReadLimits { records_max: 1000, bytes_max: 1 << 20 };
+        let read = site.queue.read(&topic, partition, Seq(1), limits).unwrap();
+        read.iter().flat_map(|batch| batch.to_vec()).collect::<Vec<u8>>()
+    };
+    let holds = |bytes: &[u8], word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
+    assert!(holds(&log(), b"secret"));
+    site.clock.advance(13 * 3_600_000);
+    while !erase::erasing(&*site.table).unwrap().is_empty() {
+        site.clock.advance(3000);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let log = log();
+    assert!(!holds(&log, b"secret") && !holds(&log, b"annabel"));
+    assert!(holds(&log, b"his own"), "and others' records stay");
+    site.danmaku.close(Duration::from_secs(5));
 }

@@ -29,6 +29,7 @@ const PURE: &[&str] = &[
     "danmaku/src/ask.rs",
     "danmaku/src/comment.rs",
     "danmaku/src/filters.rs",
+    "danmaku/src/flag.rs",
     "danmaku/src/id.rs",
     "danmaku/src/options.rs",
     "danmaku/src/outcome.rs",

@@ -220,7 +220,7 @@ fn fold<W>(
             video.apply(*seq, &outcome, &rules.keys, &mut rest);
             any = true;
         } else {
-            Video::apply_elsewhere(&outcome, &rules.keys, &mut rest);
+            Video::apply_elsewhere(*seq, &outcome, &rules.keys, &mut rest);
         }
     }
     // What was logged was decided under the limit and scope of then.

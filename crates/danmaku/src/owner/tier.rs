@@ -14,6 +14,7 @@ use tideline_store::{Commit, Op as RowOp, StoreError, TableName};
 use tideline_types::Seq;
 
 use super::{Dirty, Effect, Flight, Flush, Hot, Owner, Place, State, Status, Waiting};
+use crate::erase::{self, Erasing};
 use crate::outcome::Change;
 use crate::rows;
 
@@ -128,8 +129,12 @@ impl<W> Owner<W> {
         let Some(dirty) = hot.dirty.as_deref_mut() else { return };
         let Some(from) = dirty.from.take() else { return };
         let rest = std::mem::take(&mut dirty.rest);
-        let mut commits: Vec<Commit> =
-            rest.users.iter().map(|(user, has)| note(*user, name, *has)).collect();
+        let erasing = |(user, through): (&u64, &Seq)| {
+            let (partition, user, through) = (self.stream.partition, *user, *through);
+            erase::note(&Erasing { partition, user, through, taken: self.taken })
+        };
+        let mut commits: Vec<Commit> = rest.erased.iter().map(erasing).collect();
+        commits.extend(rest.users.iter().map(|(user, has)| rows::note_user(*user, name, *has)));
         let put = |key: Bytes, value: Bytes| RowOp::Put { sort_key: key, value };
         let mut ops: Vec<RowOp> = rest
             .rows
@@ -192,17 +197,6 @@ impl<W> Owner<W> {
         };
         self.hot_bytes -= held;
     }
-}
-
-/// The write that says of a user whether they wrote on a video.
-fn note(user: u64, video: &str, has: bool) -> Commit {
-    let sort_key = Bytes::copy_from_slice(video.as_bytes());
-    let op = match has {
-        true => RowOp::Put { sort_key, value: Bytes::new() },
-        false => RowOp::Delete { sort_key },
-    };
-    let partition_key = rows::user_key(user).into();
-    Commit { table: TableName::Danmaku, partition_key, ops: vec![op] }
 }
 
 impl<W> Waiting<W> {
