@@ -175,6 +175,56 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_nothing_is_a_file_of_every_format() {
+        let put = |put: &dyn Fn(&mut Vec<u8>)| {
+            let mut out = Vec::new();
+            put(&mut out);
+            out
+        };
+        for (format, file) in [
+            (
+                FileFormat::Xml,
+                put(&|out| {
+                    xml::put_head(out, &xml::Head::default());
+                    xml::put_tail(out);
+                }),
+            ),
+            (
+                FileFormat::Json,
+                put(&|out| {
+                    json::put_head(out);
+                    json::put_tail(out);
+                }),
+            ),
+            (
+                FileFormat::Dplayer,
+                put(&|out| {
+                    dplayer::put_head(out, dplayer::Version::V3);
+                    dplayer::put_tail(out);
+                }),
+            ),
+            (
+                FileFormat::Artplayer,
+                put(&|out| {
+                    artplayer::put_head(out);
+                    artplayer::put_tail(out);
+                }),
+            ),
+            (
+                FileFormat::Dandanplay,
+                put(&|out| {
+                    dandanplay::put_head(out, 0);
+                    dandanplay::put_tail(out);
+                }),
+            ),
+            (FileFormat::Protobuf, Vec::new()),
+            (FileFormat::Ndjson, Vec::new()),
+        ] {
+            assert_eq!(open(format, &file[..], Limits::default()).count(), 0, "{}", format.name());
+        }
+    }
+
+    #[test]
     fn names_lead_back_to_formats() {
         for format in FileFormat::ALL {
             assert_eq!(FileFormat::from_name(format.name()), Some(format));

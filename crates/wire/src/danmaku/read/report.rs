@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Change, Entry, Reason};
+use super::{Change, Entry, ReadError, Reason};
 
 /// Comments that are told one by one, at most; the rest are only counted.
 const LINES_MAX: usize = 1_000;
@@ -28,6 +28,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report of a whole file, or why it cannot be read: what to look at
+    /// before any of its comments is taken.
+    pub fn of(entries: impl Iterator<Item = Result<Entry, ReadError>>) -> Result<Self, ReadError> {
+        let mut report = Self::default();
+        for entry in entries {
+            report.note(&entry?);
+        }
+        Ok(report)
+    }
+
     /// Counts one comment.
     pub fn note(&mut self, entry: &Entry) {
         match &entry.outcome {
@@ -106,8 +116,8 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::danmaku::Item;
-    use crate::danmaku::read::Changes;
+    use crate::danmaku::read::{Changes, Limits};
+    use crate::danmaku::{Item, xml};
 
     #[test]
     fn a_report_adds_up_and_says_where() {
@@ -137,6 +147,14 @@ mod tests {
         );
         assert_eq!(report.lines()[0], "line 4, comment 2: changed: mode normalised");
         assert_eq!(report.lines()[1], "line 6, comment 3: dropped: nothing of it can be seen");
+    }
+
+    #[test]
+    fn a_file_with_two_roots_has_no_report() {
+        let one = "<i><d p=\"1,1,25,0,0,0,0,1\">x</d></i>";
+        let of = |file: &str| Report::of(xml::Reader::new(file.as_bytes(), Limits::default()));
+        assert_eq!(of(one).unwrap().kept, 1);
+        assert!(of(&format!("{one}<danuni/></i>")).is_err());
     }
 
     #[test]
