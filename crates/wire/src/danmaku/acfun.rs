@@ -8,7 +8,7 @@
 use std::io::BufRead;
 
 use super::Mode;
-use super::read::{Change, Draft, ElementReader, Entry, Limits, ReadError, Reason, Shape, Tree};
+use super::read::{Change, Draft, Entry, Limits, ReadError, Reason, Shape, Tree, read_elements};
 use crate::json::push_string;
 
 /// Thousandths of the screen, in which places are counted.
@@ -19,7 +19,7 @@ pub fn read_list<R: BufRead>(
     input: R,
     limits: Limits,
 ) -> impl Iterator<Item = Result<Entry, ReadError>> {
-    ElementReader::new(input, limits, Shape { lists: &["comments"], arrays: false, parse })
+    read_elements(input, limits, Shape { lists: &["comments"], arrays: false, parse })
 }
 
 fn parse(tree: &Tree, draft: &mut Draft) -> Result<(), Reason> {

@@ -6,5 +6,5 @@
 mod read;
 mod write;
 
-pub use read::{Lines, read_list};
+pub use read::{read_lines, read_list};
 pub use write::{SEPARATOR, put_fields, put_head, put_item, put_tail};

@@ -11,7 +11,7 @@ use crate::danmaku::Mode;
 use crate::danmaku::read::{Change, Draft, Reason, parse_color};
 
 pub use json::read_list;
-pub use xml::Reader;
+pub use xml::read_packet;
 
 /// What is said of a comment besides its text.
 #[derive(Debug, Default)]

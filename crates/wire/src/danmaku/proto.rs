@@ -9,5 +9,5 @@
 mod read;
 mod write;
 
-pub use read::Reader;
+pub use read::read_segment;
 pub use write::{put_item, put_state};

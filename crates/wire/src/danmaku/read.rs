@@ -27,7 +27,7 @@ use super::{BadSeconds, Item};
 
 pub use color::parse_color;
 pub(in crate::danmaku) use draft::Draft;
-pub(in crate::danmaku) use elements::{ElementReader, Shape, read_element};
+pub(in crate::danmaku) use elements::{Shape, read_element, read_elements};
 pub use open::{FileFormat, inflated, open, sniff};
 pub use report::Report;
 pub(in crate::danmaku) use source::Source;
@@ -57,6 +57,24 @@ pub struct Entry {
     /// The comment as it is taken, with what was changed, or why it was
     /// dropped.
     pub outcome: Result<(Item<'static>, Changes), Reason>,
+}
+
+/// The entries that `next` makes, which is told the number of each, up to its
+/// end or its first error.
+pub(in crate::danmaku) fn entries(
+    mut next: impl FnMut(u64) -> Result<Option<Entry>, ReadError>,
+) -> impl Iterator<Item = Result<Entry, ReadError>> {
+    let mut number = 0;
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        number += 1;
+        let entry = next(number);
+        ended = !matches!(entry, Ok(Some(_)));
+        entry.transpose()
+    })
 }
 
 /// What a reader changed in a comment that it took.

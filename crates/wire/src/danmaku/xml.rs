@@ -16,5 +16,5 @@ mod read;
 pub(in crate::danmaku) mod scan;
 mod write;
 
-pub use read::Reader;
+pub use read::read_list;
 pub use write::{Head, put_head, put_item, put_tail};

@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use crate::danmaku::Mode;
 use crate::danmaku::read::{
-    Change, Draft, ElementReader, Entry, Limits, ReadError, Reason, Shape, Tree,
+    Change, Draft, Entry, Limits, ReadError, Reason, Shape, Tree, read_elements,
 };
 
 /// Comments of `[{"text","time","mode","color"}]`.
@@ -12,7 +12,7 @@ pub fn read_list<R: BufRead>(
     input: R,
     limits: Limits,
 ) -> impl Iterator<Item = Result<Entry, ReadError>> {
-    ElementReader::new(input, limits, Shape { lists: &["danmuku", "data"], arrays: false, parse })
+    read_elements(input, limits, Shape { lists: &["danmuku", "data"], arrays: false, parse })
 }
 
 fn parse(tree: &Tree, draft: &mut Draft) -> Result<(), Reason> {
@@ -97,7 +97,7 @@ mod tests {
             if let Some(item) = for_xml(&item) {
                 let mut file = b"<i>".to_vec();
                 xml::put_item(&mut file, &item);
-                let entry = xml::Reader::new(&file[..], Limits::default()).next();
+                let entry = xml::read_list(&file[..], Limits::default()).next();
                 let read = entry.unwrap().unwrap().outcome.unwrap().0;
                 prop_assert_eq!(format!("{:x}", read.color).len(), 6);
                 prop_assert!(read.progress_ms > 0 && read.mode.is_plain());

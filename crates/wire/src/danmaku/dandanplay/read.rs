@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use crate::danmaku::read::{
-    Change, Draft, ElementReader, Entry, Limits, ReadError, Reason, Shape, Tree,
+    Change, Draft, Entry, Limits, ReadError, Reason, Shape, Tree, read_elements,
 };
 
 /// Comments of `{"count","comments":[{"cid","p","m"}]}`.
@@ -11,7 +11,7 @@ pub fn read_list<R: BufRead>(
     input: R,
     limits: Limits,
 ) -> impl Iterator<Item = Result<Entry, ReadError>> {
-    ElementReader::new(input, limits, Shape { lists: &["comments"], arrays: false, parse })
+    read_elements(input, limits, Shape { lists: &["comments"], arrays: false, parse })
 }
 
 /// `p` is time, mode, colour, sender.

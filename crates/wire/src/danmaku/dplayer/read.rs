@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use crate::danmaku::Mode;
 use crate::danmaku::read::{
-    Change, Draft, ElementReader, Entry, Limits, ReadError, Reason, Shape, Tree,
+    Change, Draft, Entry, Limits, ReadError, Reason, Shape, Tree, read_elements,
 };
 
 /// Comments of a list: arrays of time, type, colour, author and text, or the
@@ -13,7 +13,7 @@ pub fn read_list<R: BufRead>(
     input: R,
     limits: Limits,
 ) -> impl Iterator<Item = Result<Entry, ReadError>> {
-    ElementReader::new(input, limits, Shape { lists: &["data", "danmaku"], arrays: true, parse })
+    read_elements(input, limits, Shape { lists: &["data", "danmaku"], arrays: true, parse })
 }
 
 fn parse(tree: &Tree, draft: &mut Draft) -> Result<(), Reason> {

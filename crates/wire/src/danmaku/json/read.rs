@@ -3,8 +3,8 @@
 use std::io::BufRead;
 
 use crate::danmaku::read::{
-    Change, Draft, ElementReader, Entry, Limits, ReadError, Reason, Shape, Source, Tree,
-    parse_color, read_element,
+    Change, Draft, Entry, Limits, ReadError, Reason, Shape, Source, Tree, entries, parse_color,
+    read_element, read_elements,
 };
 use crate::danmaku::{Mode, Pool};
 
@@ -28,50 +28,27 @@ pub fn read_list<R: BufRead>(
     input: R,
     limits: Limits,
 ) -> impl Iterator<Item = Result<Entry, ReadError>> {
-    ElementReader::new(input, limits, Shape { lists: &["items"], arrays: false, parse })
+    read_elements(input, limits, Shape { lists: &["items"], arrays: false, parse })
 }
 
 /// Comments of a file that has one a line. Empty lines are passed over.
-#[derive(Debug)]
-pub struct Lines<R> {
-    source: Source<R>,
-    limit: usize,
-    number: u64,
-    ended: bool,
-}
-
-impl<R: BufRead> Lines<R> {
-    /// Reads `input` from its beginning.
-    pub fn new(input: R, limits: Limits) -> Self {
-        let source = Source::new(input);
-        Self { source, limit: limits.element_bytes_max, number: 0, ended: false }
-    }
-
-    fn entry(&mut self) -> Result<Option<Entry>, ReadError> {
-        self.source.skip_blank()?;
-        let line = self.source.line();
-        if self.source.peek()?.is_none() {
+pub fn read_lines<R: BufRead>(
+    input: R,
+    limits: Limits,
+) -> impl Iterator<Item = Result<Entry, ReadError>> {
+    let mut source = Source::new(input);
+    let mut bytes = Vec::new();
+    entries(move |number| {
+        source.skip_blank()?;
+        let line = source.line();
+        if source.peek()?.is_none() {
             return Ok(None);
         }
-        let mut bytes = Vec::new();
-        let (_, fits) = self.source.take_through(b'\n', &mut bytes, self.limit)?;
-        self.number += 1;
+        bytes.clear();
+        let (_, fits) = source.take_through(b'\n', &mut bytes, limits.element_bytes_max)?;
         let outcome = if fits { read_element(&bytes, parse) } else { Err(Reason::TooLong) };
-        Ok(Some(Entry { line, number: self.number, outcome }))
-    }
-}
-
-impl<R: BufRead> Iterator for Lines<R> {
-    type Item = Result<Entry, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let entry = self.entry();
-        self.ended = !matches!(entry, Ok(Some(_)));
-        entry.transpose()
-    }
+        Ok(Some(Entry { line, number, outcome }))
+    })
 }
 
 /// A comment; only its text and its time have to be there.
@@ -139,8 +116,8 @@ mod tests {
     type Outcome = Result<(Item<'static>, Changes), Reason>;
 
     fn lines(file: &str) -> Vec<Outcome> {
-        let entries = Lines::new(file.as_bytes(), Limits::default());
-        entries.map(|entry| entry.unwrap().outcome).collect()
+        let read = read_lines(file.as_bytes(), Limits::default());
+        read.map(|entry| entry.unwrap().outcome).collect()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use super::{Facts, read_facts};
 use crate::danmaku::read::{
-    Change, Draft, ElementReader, Entry, Limits, ReadError, Reason, Shape, Tree,
+    Change, Draft, Entry, Limits, ReadError, Reason, Shape, Tree, read_elements,
 };
 
 /// Comments of a list.
@@ -13,7 +13,7 @@ pub fn read_list<R: BufRead>(
     input: R,
     limits: Limits,
 ) -> impl Iterator<Item = Result<Entry, ReadError>> {
-    ElementReader::new(input, limits, Shape { lists: &["comments"], arrays: false, parse })
+    read_elements(input, limits, Shape { lists: &["comments"], arrays: false, parse })
 }
 
 fn parse(tree: &Tree, draft: &mut Draft) -> Result<(), Reason> {

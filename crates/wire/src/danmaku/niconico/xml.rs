@@ -3,44 +3,21 @@
 use std::io::BufRead;
 
 use super::{Facts, read_facts};
-use crate::danmaku::read::{Draft, Entry, Limits, ReadError, Reason};
+use crate::danmaku::read::{Draft, Entry, Limits, ReadError, Reason, entries};
 use crate::danmaku::xml::parts::{attributes, decode};
 use crate::danmaku::xml::scan::{Element, Scanner};
 
 /// Comments of a packet.
-#[derive(Debug)]
-pub struct Reader<R> {
-    scanner: Scanner<R>,
-    number: u64,
-    ended: bool,
-}
-
-impl<R: BufRead> Reader<R> {
-    /// Reads `input` from its beginning.
-    pub fn new(input: R, limits: Limits) -> Self {
-        let scanner = Scanner::new(input, "packet", "chat", limits.element_bytes_max);
-        Self { scanner, number: 0, ended: false }
-    }
-
-    fn entry(&mut self) -> Result<Option<Entry>, ReadError> {
-        let Some(Element { line, parts, .. }) = self.scanner.next()? else { return Ok(None) };
-        self.number += 1;
+pub fn read_packet<R: BufRead>(
+    input: R,
+    limits: Limits,
+) -> impl Iterator<Item = Result<Entry, ReadError>> {
+    let mut scanner = Scanner::new(input, "packet", "chat", limits.element_bytes_max);
+    entries(move |number| {
+        let Some(Element { line, parts, .. }) = scanner.next()? else { return Ok(None) };
         let outcome = parts.and_then(|(tag, text)| comment(tag, text)).and_then(Draft::finish);
-        Ok(Some(Entry { line, number: self.number, outcome }))
-    }
-}
-
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Entry, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let entry = self.entry();
-        self.ended = !matches!(entry, Ok(Some(_)));
-        entry.transpose()
-    }
+        Ok(Some(Entry { line, number, outcome }))
+    })
 }
 
 fn comment(tag: &[u8], text: &[u8]) -> Result<Draft, Reason> {
@@ -77,7 +54,7 @@ mod tests {
 
     fn one(chat: &str) -> Outcome {
         let file = format!("<?xml version=\"1.0\"?><packet><thread/>{chat}</packet>");
-        let mut entries = Reader::new(file.as_bytes(), Limits::default());
+        let mut entries = read_packet(file.as_bytes(), Limits::default());
         entries.next().unwrap().unwrap().outcome
     }
 

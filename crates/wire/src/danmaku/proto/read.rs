@@ -5,60 +5,60 @@ use std::io::{self, BufRead};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use crate::danmaku::Attr;
-use crate::danmaku::read::{Change, Draft, Entry, Limits, ReadError, Reason};
+use crate::danmaku::read::{Change, Draft, Entry, Limits, ReadError, Reason, entries};
 
 /// Comments of a segment in protobuf.
-#[derive(Debug)]
-pub struct Reader<R> {
+pub fn read_segment<R: BufRead>(
+    input: R,
+    limits: Limits,
+) -> impl Iterator<Item = Result<Entry, ReadError>> {
+    let mut elements = Elements { input, limit: limits.element_bytes_max };
+    entries(move |number| {
+        let Some(bytes) = elements.next()? else { return Ok(None) };
+        let outcome = bytes.and_then(|bytes| read_element(&bytes)).and_then(Draft::finish);
+        Ok(Some(Entry { line: 0, number, outcome }))
+    })
+}
+
+/// Cuts a segment into its elements.
+struct Elements<R> {
     input: R,
     limit: usize,
-    number: u64,
-    ended: bool,
 }
 
 const BROKEN: ReadError = ReadError::Format { line: 0, what: "no protobuf of comments" };
 
-impl<R: BufRead> Reader<R> {
-    /// Reads `input` from its beginning.
-    pub fn new(input: R, limits: Limits) -> Self {
-        Self { input, limit: limits.element_bytes_max, number: 0, ended: false }
-    }
-
-    fn entry(&mut self) -> Result<Option<Entry>, ReadError> {
+impl<R: BufRead> Elements<R> {
+    /// The next element's bytes.
+    fn next(&mut self) -> Result<Option<Result<Vec<u8>, Reason>>, ReadError> {
         loop {
             let Some(key) = self.varint()? else { return Ok(None) };
-            let outcome = match (key >> 3, key & 7) {
-                (1, 2) => self.element()?,
-                (1..=0x1FFF_FFFF, 0) => {
-                    self.varint()?.map(|_| ()).ok_or(Reason::CutOff).map(|()| None)
-                }
-                (1..=0x1FFF_FFFF, 1) => self.skip(8)?.map(|()| None),
-                (1..=0x1FFF_FFFF, 5) => self.skip(4)?.map(|()| None),
+            let passed = match (key >> 3, key & 7) {
+                (1, 2) => return self.element().map(Some),
+                (1..=0x1FFF_FFFF, 0) => self.varint()?.map(drop).ok_or(Reason::CutOff),
+                (1..=0x1FFF_FFFF, 1) => self.skip(8)?,
                 (1..=0x1FFF_FFFF, 2) => match self.varint()? {
-                    Some(length) => self.skip(length)?.map(|()| None),
+                    Some(length) => self.skip(length)?,
                     None => Err(Reason::CutOff),
                 },
+                (1..=0x1FFF_FFFF, 5) => self.skip(4)?,
                 _ => return Err(BROKEN),
             };
-            let outcome = match outcome {
-                Ok(None) => continue,
-                Ok(Some(bytes)) => read_element(&bytes).and_then(Draft::finish),
-                Err(reason) => Err(reason),
-            };
-            self.number += 1;
-            return Ok(Some(Entry { line: 0, number: self.number, outcome }));
+            if let Err(reason) = passed {
+                return Ok(Some(Err(reason)));
+            }
         }
     }
 
     /// An element's bytes. One that is too long is passed over.
-    fn element(&mut self) -> Result<Result<Option<Vec<u8>>, Reason>, ReadError> {
+    fn element(&mut self) -> Result<Result<Vec<u8>, Reason>, ReadError> {
         let Some(length) = self.varint()? else { return Ok(Err(Reason::CutOff)) };
         if length > self.limit as u64 {
             return Ok(self.skip(length)?.and(Err(Reason::TooLong)));
         }
         let mut bytes = vec![0; length as usize];
         match self.input.read_exact(&mut bytes) {
-            Ok(()) => Ok(Ok(Some(bytes))),
+            Ok(()) => Ok(Ok(bytes)),
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Err(Reason::CutOff)),
             Err(e) => Err(e.into()),
         }
@@ -93,22 +93,6 @@ impl<R: BufRead> Reader<R> {
             count -= taken as u64;
         }
         Ok(Ok(()))
-    }
-}
-
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Entry, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let entry = self.entry();
-        self.ended = match &entry {
-            Ok(Some(entry)) => entry.outcome == Err(Reason::CutOff),
-            _ => true,
-        };
-        entry.transpose()
     }
 }
 
@@ -207,8 +191,8 @@ mod tests {
     type Outcome = Result<(Item<'static>, Changes), Reason>;
 
     fn read(bytes: &[u8]) -> Vec<Outcome> {
-        let entries = Reader::new(bytes, Limits::default());
-        entries.map(|entry| entry.unwrap().outcome).collect()
+        let read = read_segment(bytes, Limits::default());
+        read.map(|entry| entry.unwrap().outcome).collect()
     }
 
     fn one(element: &[u8]) -> Outcome {
@@ -257,7 +241,7 @@ mod tests {
         let mut bytes = Vec::new();
         put_item(&mut bytes, &Item { text: "x".repeat(100).into(), ..full_item() });
         put_item(&mut bytes, &Item { text: "x".into(), ..full_item() });
-        let entries = Reader::new(&bytes[..], Limits { element_bytes_max: 90 });
+        let entries = read_segment(&bytes[..], Limits { element_bytes_max: 90 });
         let outcomes: Vec<_> = entries.map(|entry| entry.unwrap().outcome).collect();
         assert_eq!(outcomes[0], Err(Reason::TooLong));
         assert!(outcomes[1].is_ok());
@@ -268,7 +252,7 @@ mod tests {
         for bytes in
             [&b"<i></i>"[..], b"{}", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x07"]
         {
-            let last = Reader::new(bytes, Limits::default()).last();
+            let last = read_segment(bytes, Limits::default()).last();
             assert!(
                 matches!(last, Some(Err(_)) | Some(Ok(Entry { outcome: Err(_), .. }))),
                 "{bytes:?}"

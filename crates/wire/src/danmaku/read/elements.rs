@@ -8,7 +8,7 @@
 
 use std::io::BufRead;
 
-use super::{Change, Draft, Entry, Limits, ReadError, Reason, Source, Tree};
+use super::{Change, Draft, Entry, Limits, ReadError, Reason, Source, Tree, entries};
 
 /// Brackets within each other outside of comments, at most.
 const DEPTH_MAX: usize = 64;
@@ -27,45 +27,24 @@ pub(in crate::danmaku) struct Shape {
 }
 
 /// Comments of a JSON file.
-#[derive(Debug)]
-pub(in crate::danmaku) struct ElementReader<R> {
-    elements: Elements<R>,
-    parse: fn(&Tree, &mut Draft) -> Result<(), Reason>,
-    number: u64,
-    ended: bool,
-}
-
-impl<R: BufRead> ElementReader<R> {
-    pub(in crate::danmaku) fn new(input: R, limits: Limits, shape: Shape) -> Self {
-        let elements = Elements {
-            source: Source::new(input),
-            limit: limits.element_bytes_max,
-            shape,
-            open: Vec::new(),
-            name: Vec::new(),
-            state: State::Before,
-        };
-        Self { elements, parse: shape.parse, number: 0, ended: false }
-    }
-}
-
-impl<R: BufRead> Iterator for ElementReader<R> {
-    type Item = Result<Entry, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let element = self.elements.next();
-        self.ended = !matches!(element, Ok(Some(_)));
-        let (line, bytes) = match element {
-            Ok(element) => element?,
-            Err(error) => return Some(Err(error)),
-        };
-        self.number += 1;
-        let outcome = bytes.and_then(|element| read_element(&element, self.parse));
-        Some(Ok(Entry { line, number: self.number, outcome }))
-    }
+pub(in crate::danmaku) fn read_elements<R: BufRead>(
+    input: R,
+    limits: Limits,
+    shape: Shape,
+) -> impl Iterator<Item = Result<Entry, ReadError>> {
+    let mut elements = Elements {
+        source: Source::new(input),
+        limit: limits.element_bytes_max,
+        shape,
+        open: Vec::new(),
+        name: Vec::new(),
+        state: State::Before,
+    };
+    entries(move |number| {
+        let Some((line, element)) = elements.next()? else { return Ok(None) };
+        let outcome = element.and_then(|element| read_element(&element, shape.parse));
+        Ok(Some(Entry { line, number, outcome }))
+    })
 }
 
 /// Reads one comment of JSON text that may hold forbidden characters.
@@ -270,7 +249,7 @@ mod tests {
             Ok(Entry { line, outcome: Err(reason), .. }) => Ok(format!("{line} {reason:?}")),
             Err(error) => Err(error.to_string()),
         };
-        ElementReader::new(input, limits, shape).map(told).collect()
+        read_elements(input, limits, shape).map(told).collect()
     }
 
     #[test]

@@ -125,14 +125,14 @@ pub fn open<'a>(
     limits: Limits,
 ) -> Box<dyn Iterator<Item = Result<Entry, ReadError>> + 'a> {
     match format {
-        FileFormat::Xml => Box::new(xml::Reader::new(input, limits)),
-        FileFormat::Protobuf => Box::new(proto::Reader::new(input, limits)),
+        FileFormat::Xml => Box::new(xml::read_list(input, limits)),
+        FileFormat::Protobuf => Box::new(proto::read_segment(input, limits)),
         FileFormat::Json => Box::new(json::read_list(input, limits)),
-        FileFormat::Ndjson => Box::new(json::Lines::new(input, limits)),
+        FileFormat::Ndjson => Box::new(json::read_lines(input, limits)),
         FileFormat::Dplayer => Box::new(dplayer::read_list(input, limits)),
         FileFormat::Artplayer => Box::new(artplayer::read_list(input, limits)),
         FileFormat::Dandanplay => Box::new(dandanplay::read_list(input, limits)),
-        FileFormat::NiconicoXml => Box::new(niconico::Reader::new(input, limits)),
+        FileFormat::NiconicoXml => Box::new(niconico::read_packet(input, limits)),
         FileFormat::NiconicoJson => Box::new(niconico::read_list(input, limits)),
         FileFormat::Acfun => Box::new(acfun::read_list(input, limits)),
     }

@@ -9,47 +9,22 @@ use std::io::BufRead;
 
 use super::parts::{attributes, decode};
 use super::scan::{Element, Scanner};
-use crate::danmaku::read::{Change, Draft, Entry, Limits, ReadError, Reason};
+use crate::danmaku::read::{Change, Draft, Entry, Limits, ReadError, Reason, entries};
 
 /// Fields without which a comment cannot be shown: time, mode, size, colour.
 const FIELDS_MIN: usize = 4;
 
 /// Comments of a list in XML.
-#[derive(Debug)]
-pub struct Reader<R> {
-    scanner: Scanner<R>,
-    number: u64,
-    ended: bool,
-}
-
-impl<R: BufRead> Reader<R> {
-    /// Reads `input` from its beginning.
-    pub fn new(input: R, limits: Limits) -> Self {
-        let scanner = Scanner::new(input, "i", "d", limits.element_bytes_max);
-        Self { scanner, number: 0, ended: false }
-    }
-
-    fn entry(&mut self) -> Result<Option<Entry>, ReadError> {
-        let Some(Element { line, version_2, parts }) = self.scanner.next()? else {
-            return Ok(None);
-        };
-        self.number += 1;
+pub fn read_list<R: BufRead>(
+    input: R,
+    limits: Limits,
+) -> impl Iterator<Item = Result<Entry, ReadError>> {
+    let mut scanner = Scanner::new(input, "i", "d", limits.element_bytes_max);
+    entries(move |number| {
+        let Some(Element { line, version_2, parts }) = scanner.next()? else { return Ok(None) };
         let comment = parts.and_then(|(tag, text)| comment(tag, text, version_2));
-        Ok(Some(Entry { line, number: self.number, outcome: comment.and_then(Draft::finish) }))
-    }
-}
-
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Entry, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let entry = self.entry();
-        self.ended = !matches!(entry, Ok(Some(_)));
-        entry.transpose()
-    }
+        Ok(Some(Entry { line, number, outcome: comment.and_then(Draft::finish) }))
+    })
 }
 
 fn comment(tag: &[u8], text: &[u8], version_2: bool) -> Result<Draft, Reason> {
@@ -130,7 +105,7 @@ mod tests {
     type Outcome = Result<(Item<'static>, Vec<Change>), Reason>;
 
     fn read(file: &str) -> Vec<Outcome> {
-        let entries = Reader::new(file.as_bytes(), Limits::default());
+        let entries = read_list(file.as_bytes(), Limits::default());
         let told = |(item, changes): (Item<'static>, Changes)| (item, changes.iter().collect());
         entries.map(|entry| entry.unwrap().outcome.map(told)).collect()
     }
@@ -277,7 +252,7 @@ mod tests {
     #[test]
     fn a_second_root_ends_it_with_an_error() {
         let file = "<i><d p=\"1,1,25,0,0,0,0,1\">x</d></i><danuni/></i>";
-        let entries: Vec<_> = Reader::new(file.as_bytes(), Limits::default()).collect();
+        let entries: Vec<_> = read_list(file.as_bytes(), Limits::default()).collect();
         assert_eq!(entries.len(), 2);
         assert!(matches!(entries[1], Err(ReadError::Format { line: 1, .. })));
     }
@@ -290,7 +265,7 @@ mod tests {
         let limits = Limits { element_bytes_max: 1 << 20 };
         let file = format!("<i>{d}<d p=\"0,1,25,0,0,0,0,2\">after</d></i>");
         let mut report = Report::default();
-        Reader::new(file.as_bytes(), limits).for_each(|entry| report.note(&entry.unwrap()));
+        read_list(file.as_bytes(), limits).for_each(|entry| report.note(&entry.unwrap()));
         assert_eq!((report.kept, report.reasons()), (1, &[(Reason::TooLong, 1)][..]));
     }
 
