@@ -116,6 +116,42 @@ pub struct ServerArgs {
 pub(super) enum ImportCommand {
     /// Marks of users
     History(HistoryArgs),
+    /// Comments of a video
+    Danmaku(DanmakuArgs),
+}
+
+/// `tideline import danmaku`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tideline import danmaku --video 7 comments.xml
+  tideline import danmaku --video 7 --format niconico-json chat.json
+  curl -s https://player.example/list.json | tideline import danmaku --video 7 -
+
+Formats, found out if not said: xml, protobuf, json and ndjson (our own), dplayer, artplayer,
+dandanplay, niconico-xml, niconico-json, acfun; packed by gzip, zlib or deflate as well. Broken
+files are repaired where it is clear what was meant; what was changed or dropped is told by
+line. More comments than the video's limit are taken: the lowest of them wait, hidden. Importing
+a file twice changes nothing.")]
+pub struct DanmakuArgs {
+    /// The video
+    #[arg(long, value_name = "VIDEO")]
+    pub video: String,
+    /// What the files hold
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Exit with status 1 if any comment was not taken
+    #[arg(long)]
+    pub strict: bool,
+    /// Print a line of JSON for each file
+    #[arg(long)]
+    pub json: bool,
+    /// Where to.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 /// The file formats of `tideline import history`.

@@ -13,9 +13,9 @@ use crate::{backup, bench, check, export, import, serve, settings, token, topic}
 use args::{Cli, Command, ImportCommand};
 
 pub use args::{
-    BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, ExportArgs, HistoryArgs,
-    ImportFormat, LayerArgs, RestoreArgs, ServeArgs, ServerArgs, TokenArgs, TokenCommand,
-    TopicArgs, TopicCommand,
+    BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, ExportArgs,
+    HistoryArgs, ImportFormat, LayerArgs, RestoreArgs, ServeArgs, ServerArgs, TokenArgs,
+    TokenCommand, TopicArgs, TopicCommand,
 };
 
 /// Why a command did not do what it was asked.
@@ -71,6 +71,7 @@ async fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::Import { what: ImportCommand::History(args) } => import::run(args).await,
+        Command::Import { what: ImportCommand::Danmaku(args) } => import::comments::run(args).await,
         Command::Export(args) => export::run(args).await,
         Command::Topic(args) => topic::run(args).await,
         Command::Token(args) => token::run(args).await,

@@ -4,11 +4,13 @@
 //! of bounded length and with its place; a [`Format`] reads one record at a
 //! time. Both are pure: bytes in, marks or a reason out. `sender` carries
 //! marks to a server in order per user, `resume` remembers how far it got, and
-//! `run` ties them together behind `tideline import history`.
+//! `run` ties them together behind `tideline import history`. Comments are read
+//! by the readers of their formats, and `comments` sends them.
 //!
 //! Knows nothing of the rules by which a server decides a mark.
 
 mod cells;
+pub(crate) mod comments;
 mod csv;
 mod entry;
 mod ids;

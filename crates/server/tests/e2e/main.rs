@@ -3,6 +3,7 @@
 
 mod backup;
 mod cli;
+mod comments;
 mod import;
 mod program;
 mod serve;
