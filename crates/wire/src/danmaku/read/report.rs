@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Change, Entry, ReadError, Reason};
+use crate::danmaku::{Mode, Pool};
 
 /// Comments that are told one by one, at most; the rest are only counted.
 const LINES_MAX: usize = 1_000;
@@ -18,6 +19,9 @@ pub struct Report {
     pub dropped: u64,
     /// The file ended before its list did.
     pub unfinished: bool,
+    /// Those that were taken, by pool and mode, in the order of [`Pool::ALL`]
+    /// and [`Mode::ALL`].
+    taken: [[u64; Mode::ALL.len()]; Pool::ALL.len()],
     /// How many had each change, in the order of [`Change::ALL`].
     changes: [u64; Change::ALL.len()],
     /// How many were dropped for each reason, in the order in which reasons
@@ -40,6 +44,9 @@ impl Report {
 
     /// Counts one comment.
     pub fn note(&mut self, entry: &Entry) {
+        if let Ok((item, _)) = &entry.outcome {
+            self.taken[item.pool as usize][item.mode as usize] += 1;
+        }
         match &entry.outcome {
             Ok((_, changes)) if changes.is_empty() => self.kept += 1,
             Ok((_, changes)) => {
@@ -77,6 +84,11 @@ impl Report {
         self.kept + self.changed + self.dropped
     }
 
+    /// How many of a pool and a mode were taken, changed or not.
+    pub fn taken(&self, pool: Pool, mode: Mode) -> u64 {
+        self.taken[pool as usize][mode as usize]
+    }
+
     /// How many had this change.
     pub fn count(&self, change: Change) -> u64 {
         self.changes[change as usize]
@@ -98,6 +110,14 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kept, changed, dropped, .. } = self;
         write!(f, "{} comments: {kept} kept, {changed} changed, {dropped} dropped", self.total())?;
+        for pool in Pool::ALL {
+            for mode in Mode::ALL {
+                match self.taken(pool, mode) {
+                    0 => {}
+                    taken => write!(f, "\ntaken {taken}: {} {}", pool.name(), mode.name())?,
+                }
+            }
+        }
         for change in Change::ALL {
             if self.count(change) > 0 {
                 write!(f, "\nchanged {}: {}", self.count(change), change.as_str())?;
@@ -127,7 +147,7 @@ mod tests {
         let item = Item::default();
         for (number, outcome) in [
             Ok((item.clone(), Changes::default())),
-            Ok((item, changes)),
+            Ok((Item { pool: Pool::Subtitle, mode: Mode::Bas, ..item }, changes)),
             Err(Reason::NoText),
             Err(Reason::Mode),
             Err(Reason::NoText),
@@ -141,7 +161,8 @@ mod tests {
         }
         assert_eq!(
             report.to_string(),
-            "5 comments: 1 kept, 1 changed, 3 dropped\nchanged 1: mode normalised\n\
+            "5 comments: 1 kept, 1 changed, 3 dropped\ntaken 1: normal scroll\n\
+             taken 1: subtitle bas\nchanged 1: mode normalised\n\
              dropped 2: nothing of it can be seen\ndropped 1: unknown mode\n\
              the file ends before its list does"
         );
@@ -158,7 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_by_their_place() {
+    fn changes_pools_and_modes_are_told_by_their_place() {
+        for (at, pool) in Pool::ALL.into_iter().enumerate() {
+            assert_eq!(pool as usize, at);
+        }
+        for (at, mode) in Mode::ALL.into_iter().enumerate() {
+            assert_eq!(mode as usize, at);
+        }
         for (at, change) in Change::ALL.into_iter().enumerate() {
             assert_eq!(change as usize, at);
         }
