@@ -18,193 +18,23 @@
 
 mod recover;
 mod run;
+mod state;
 mod tier;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tideline_store::batch::BatchBuilder;
-use tideline_store::{Commit, StoreError};
 use tideline_types::{Epoch, Millis, Seq, StreamId};
+
+pub use state::{Bounds, Effect, Flush, Place, Stats};
+use state::{Call, Dirty, Flight, Hot, Packed, State, Status, Waiting};
 
 use crate::ask::{Answer, Op, Refusal};
 use crate::id::Mint;
 use crate::outcome::Outcome;
-use crate::reads::{Read, Reads};
-use crate::rows::Rows;
 use crate::rules::{self, Progress, Rules};
-use crate::video::{Rest, Video};
-
-/// What bounds one partition.
-#[derive(Clone, Debug)]
-pub struct Bounds {
-    /// Bytes of videos in memory. Above it, videos at rest are let go; above
-    /// five quarters of it, calls that change something are refused.
-    pub hot_bytes_max: usize,
-    /// How long a change may wait before it is written to rows, in ms.
-    pub flush_after_ms: u64,
-    /// Bytes of changes of a video that are written at once.
-    pub flush_bytes: usize,
-    /// Videos on their way to rows at a time.
-    pub flights_max: usize,
-    /// Calls that may wait for rows.
-    pub parked_max: usize,
-    /// An open pack of this many bytes is logged at once.
-    pub pack_bytes_max: usize,
-    /// How long a count waits to be told, in ms.
-    pub count_after_ms: u64,
-}
-
-/// What the driver must do, in order.
-#[derive(Debug)]
-pub enum Effect<W> {
-    /// Append this batch to the partition's log.
-    Append(BatchBuilder),
-    /// Read the video's rows, as [`crate::cold::read`] does, then call
-    /// [`Owner::loaded`].
-    Load {
-        /// Which.
-        video: Arc<str>,
-        /// Tells an owner's life before a reset from the one after.
-        generation: u32,
-    },
-    /// Read these rows of a video, then call [`Owner::read`].
-    Read {
-        /// Which.
-        video: Arc<str>,
-        /// To be given back.
-        generation: u32,
-        /// What.
-        reads: Vec<Read>,
-    },
-    /// Commit, in order and after every earlier flush of this partition; make
-    /// it durable, then call [`Owner::flushed`].
-    Flush(Flush),
-    /// The video changed, through this number, which is synced.
-    Changed(Arc<str>, Seq),
-    /// Tell the caller.
-    Answer(W, Answer),
-}
-
-/// A video's image on its way to rest.
-#[derive(Debug)]
-pub struct Flush {
-    /// To be given back, with `generation`.
-    pub video: Arc<str>,
-    /// Tells an owner's life before a reset from the one after.
-    pub generation: u32,
-    /// What to write, in order.
-    pub commits: Vec<Commit>,
-}
-
-/// How far a partition is at rest: every outcome at or below `seq` is in a
-/// durable row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The epoch that wrote it.
-    pub epoch: Epoch,
-    /// The number.
-    pub seq: Seq,
-    /// The owner's time may not fall below this.
-    pub taken: Millis,
-}
-
-/// Figures of one partition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Videos in memory.
-    pub videos: usize,
-    /// Their bytes.
-    pub hot_bytes: usize,
-    /// Videos with changes that are not at rest.
-    pub dirty_videos: usize,
-    /// Outcomes that are synced and not at rest.
-    pub lag: u64,
-    /// Calls that wait for rows.
-    pub parked: usize,
-    /// Calls that wait for a sync.
-    pub waiting: usize,
-}
-
-/// A call that waits its turn.
-#[derive(Debug)]
-struct Call<W> {
-    op: Op,
-    waiter: W,
-    progress: Progress,
-    /// What it came to; the queue has still to come to rest.
-    answer: Option<Answer>,
-}
-
-/// A video that is loaded.
-#[derive(Debug)]
-struct Hot<W> {
-    video: Video,
-    dirty: Option<Box<Dirty>>,
-    calls: VecDeque<Call<W>>,
-    reads: Reads,
-    /// What is being read now; empty if nothing is.
-    reading: Vec<Read>,
-    /// Changes that came to rest while something was being read: the read may
-    /// not have seen them.
-    landed: Rows,
-    /// Second chances before the video may be let go.
-    used: u8,
-    /// A count is due to be told.
-    counting: bool,
-    /// Bytes that it counts for.
-    counted: usize,
-}
-
-/// What of a video is not at rest.
-#[derive(Debug, Default)]
-struct Dirty {
-    rest: Rest,
-    /// Below every outcome in `rest`; `None` while that is empty.
-    from: Option<Seq>,
-    since_ticks: u64,
-    flight: Option<Flight>,
-}
-
-/// What is being written now; put back if that fails.
-#[derive(Debug)]
-struct Flight {
-    rest: Rest,
-    from: Seq,
-}
-
-/// A video that is not loaded, with what waits for that.
-#[derive(Debug)]
-struct Waiting<W> {
-    /// Outcomes found in the log at start, not yet known to be at rest.
-    overlay: Vec<(Seq, Bytes)>,
-    overlay_bytes: usize,
-    parked: VecDeque<(Op, W)>,
-    loading: bool,
-}
-
-#[derive(Debug)]
-enum State<W> {
-    /// `None` only while a step works on it.
-    Hot(Option<Box<Hot<W>>>),
-    Waiting(Box<Waiting<W>>),
-}
-
-#[derive(Debug)]
-enum Status {
-    Running,
-    Recovering,
-    Failed(StoreError),
-}
-
-/// An outcome that waits for the log.
-#[derive(Debug)]
-struct Packed {
-    taken: Millis,
-    video: Arc<str>,
-    bytes: Vec<u8>,
-}
+use crate::video::Rest;
 
 /// One partition of danmaku. `W` is what the driver answers through.
 #[derive(Debug)]
@@ -581,16 +411,10 @@ impl<W> Owner<W> {
     }
 }
 
-impl<W> Default for Waiting<W> {
-    fn default() -> Self {
-        Self { overlay: Vec::new(), overlay_bytes: 0, parked: VecDeque::new(), loading: false }
-    }
-}
-
 /// How often the hand passes a video that was used before letting go.
 const SECOND_CHANCES: u8 = 2;
 /// What a logged outcome of a video that is not loaded takes besides its bytes.
-const OVERLAY_BYTES: usize = size_of::<(Seq, Bytes)>();
+const OVERLAY_BYTES: usize = size_of::<(Seq, bytes::Bytes)>();
 /// What a record takes in a batch besides its value and its video, at most.
 const RECORD_BYTES: usize = tideline_store::batch::RECORD_OVERHEAD_BYTES_MAX;
 /// Outcomes of one pack, and their bytes: a batch of the log takes no more.

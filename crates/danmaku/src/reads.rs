@@ -35,17 +35,17 @@ pub type Found = Vec<(Bytes, Bytes)>;
 /// What was asked for, for one video.
 #[derive(Debug, Default)]
 pub struct Reads {
-    have: BTreeMap<Read, Found>,
+    rows: BTreeMap<Bytes, Option<Bytes>>,
+    scans: BTreeMap<Read, Found>,
     want: BTreeSet<Read>,
 }
 
 impl Reads {
     /// A row, if it is known whether it is there; else it is asked for.
     pub fn row(&mut self, key: Bytes) -> Option<Option<Bytes>> {
-        let read = Read::Row(key);
-        let known = self.have.get(&read).map(|found| found.first().map(|(_, value)| value.clone()));
+        let known = self.rows.get(&key).cloned();
         if known.is_none() {
-            self.want.insert(read);
+            self.want.insert(Read::Row(key));
         }
         known
     }
@@ -58,11 +58,11 @@ impl Reads {
         limit: usize,
     ) -> Option<&Found> {
         let read = Read::Scan { from, to, reverse, limit };
-        if !self.have.contains_key(&read) {
+        if !self.scans.contains_key(&read) {
             self.want.insert(read);
             return None;
         }
-        self.have.get(&read)
+        self.scans.get(&read)
     }
 
     /// Whether something was asked for that is not known.
@@ -77,36 +77,42 @@ impl Reads {
 
     /// Something was read.
     pub fn give(&mut self, read: Read, found: Found) {
-        self.have.insert(read, found);
+        match read {
+            Read::Row(key) => {
+                self.rows.insert(key, found.into_iter().next().map(|(_, value)| value));
+            }
+            scan => _ = self.scans.insert(scan, found),
+        }
     }
 
     /// These rows have changed.
-    pub fn forget(&mut self, rows: &Rows) {
-        if self.have.is_empty() {
-            return;
+    pub fn forget(&mut self, changed: &Rows) {
+        if !self.rows.is_empty() {
+            for key in changed.keys() {
+                self.rows.remove(key);
+            }
         }
-        for key in rows.keys() {
-            self.have.remove(&Read::Row(key.clone()));
-        }
-        self.have.retain(|read, _| match read {
+        self.scans.retain(|read, _| match read {
             Read::Row(_) => true,
-            Read::Scan { from, to, .. } => rows
-                .range::<[u8], _>((Bound::Included(&**from), Bound::Excluded(&**to)))
-                .next()
-                .is_none(),
+            Read::Scan { from, to, .. } => range(changed, from, to).next().is_none(),
         });
     }
 
     /// Nothing is known any more.
     pub fn clear(&mut self) {
-        self.have.clear();
+        self.rows.clear();
+        self.scans.clear();
         self.want.clear();
     }
+}
 
-    /// Whether nothing is known, and nothing asked for.
-    pub fn is_empty(&self) -> bool {
-        self.have.is_empty() && self.want.is_empty()
-    }
+/// The changes of `from <= key < to`.
+fn range<'a>(
+    rows: &'a Rows,
+    from: &Bytes,
+    to: &Bytes,
+) -> impl Iterator<Item = (&'a Bytes, &'a Option<Bytes>)> {
+    rows.range::<[u8], _>((Bound::Included(&**from), Bound::Excluded(&**to)))
 }
 
 /// What a read comes to where `layers` of changes, the latest first, lie over
@@ -132,9 +138,8 @@ pub fn merge(read: &Read, layers: &[&Rows], table: Option<Found>) -> Option<Foun
             };
             let mut all: BTreeMap<Bytes, Option<Bytes>> =
                 table.into_iter().map(|(key, value)| (key, Some(value))).collect();
-            let range = || (Bound::Included(&**from), Bound::Excluded(&**to));
             for rows in layers.iter().rev() {
-                let changed = rows.range::<[u8], _>(range()).filter(|(key, _)| within(key));
+                let changed = range(rows, from, to).filter(|(key, _)| within(key));
                 all.extend(changed.map(|(key, value)| (key.clone(), value.clone())));
             }
             let mut found: Found =
@@ -154,10 +159,8 @@ pub fn enlarged(read: &Read, layers: &[&Rows]) -> Read {
     match read {
         Read::Row(_) => read.clone(),
         Read::Scan { from, to, reverse, limit } => {
-            let range = || (Bound::Included(&**from), Bound::Excluded(&**to));
-            let removed = |rows: &&Rows| {
-                rows.range::<[u8], _>(range()).filter(|(_, value)| value.is_none()).count()
-            };
+            let removed =
+                |rows: &&Rows| range(rows, from, to).filter(|(_, value)| value.is_none()).count();
             let limit = limit + layers.iter().map(removed).sum::<usize>();
             Read::Scan { from: from.clone(), to: to.clone(), reverse: *reverse, limit }
         }

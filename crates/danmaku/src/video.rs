@@ -5,6 +5,8 @@
 //! decides, and no row; what must come to rest is collected in [`Rest`]. Memory
 //! is bounded by the limits, however many comments are hidden.
 
+mod rest;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,12 +14,14 @@ use std::sync::Arc;
 use tideline_types::Seq;
 use tideline_types::limits::FEED_EVENTS_MAX;
 
+pub use rest::Rest;
+
 use crate::comment::{Comment, Content, Index, State, Writer};
 use crate::filters::Filters;
 use crate::id::{CommentId, STRETCH_MS};
 use crate::options::{Keys, Options};
 use crate::outcome::{Change, Outcome};
-use crate::rows::{self, Rows, Settings};
+use crate::rows::{self, Settings};
 use crate::top::{Scope, Top, limit_by_duration};
 
 /// What a viewer who watches sees change.
@@ -32,44 +36,6 @@ pub enum Event {
     /// The settings.
     Settings(Settings),
 }
-
-/// What an outcome changes at rest.
-#[derive(Clone, Debug, Default)]
-pub struct Rest {
-    /// Rows of the video.
-    pub rows: Rows,
-    /// Of each user here it must say elsewhere whether they have a comment on
-    /// this video.
-    pub users: BTreeMap<u64, bool>,
-    /// Users who were erased, and the number of that: what the log holds of
-    /// them up to there is to be emptied.
-    pub erased: BTreeMap<u64, Seq>,
-    /// Bytes in `rows`, about.
-    pub bytes: usize,
-}
-
-impl Rest {
-    fn put(&mut self, key: bytes::Bytes, value: Vec<u8>) {
-        self.bytes += key.len() + value.len() + ROW_BYTES;
-        self.rows.insert(key, Some(value.into()));
-    }
-
-    fn delete(&mut self, key: bytes::Bytes) {
-        self.bytes += key.len() + ROW_BYTES;
-        self.rows.insert(key, None);
-    }
-
-    /// Adds what came later.
-    pub fn merge(&mut self, later: Self) {
-        self.rows.extend(later.rows);
-        self.users.extend(later.users);
-        self.erased.extend(later.erased);
-        self.bytes += later.bytes;
-    }
-}
-
-/// What a row takes in memory besides its bytes, about.
-const ROW_BYTES: usize = 96;
 
 /// A user's latest comments on a video: id, and fingerprint of the post.
 pub(crate) type Latest = Vec<(CommentId, Option<u64>)>;
