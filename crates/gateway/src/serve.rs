@@ -167,8 +167,7 @@ fn server(options: &ServerOptions) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(options.head_ms))
-        .keep_alive(true)
-        .pipeline_flush(true);
+        .keep_alive(true);
     server
         .http2()
         .timer(TokioTimer::new())
