@@ -3,7 +3,7 @@
 #   make run     build and start Tideline on this machine, with three commands to try
 #   make test    formatting, lints and every test; what CI runs
 #   make check   licences and sources of every dependency
-#   make bench   BENCH=history (or another: `tideline-bench --help`)
+#   make bench   BENCH=history or BENCH=danmaku (`tideline-bench --help`)
 #   make soak    the long versions of the tests, hours rather than minutes: 1,000 kills and 1,000
 #                power cuts of a server where `make test` tries 50 and 100, and five minutes of
 #                fuzzing for each decoder
@@ -37,7 +37,7 @@ check: needs
 	$(CARGO) deny --all-features check licenses bans sources
 
 bench: needs
-	@scripts/needs.sh redis-server
+	@scripts/needs.sh $(if $(filter danmaku%,$(BENCH)),nginx,redis-server)
 	$(CARGO) build --locked --release -p tideline-server -p tideline-bench --bin tideline --bin tideline-bench
 	$(TARGET_DIR)/release/tideline-bench $(BENCH)
 

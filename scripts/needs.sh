@@ -37,6 +37,7 @@ case "${1:-build}" in
     fi
     ;;
   redis-server) has redis-server redis-server ;;
+  nginx) has nginx nginx-light ;;
   node)
     has node nodejs
     has npm npm

@@ -34,7 +34,7 @@ impl Codec for Http {
             let length = content_length(head).ok_or(BenchError::Protocol("no content-length"))?;
             let start = used + end + 4;
             let Some(body) = input.get(start..start + length) else { break };
-            let good = head.get(9..10) == Some(b"2");
+            let good = matches!(head.get(9..12), Some([b'2', ..] | b"304"));
             let counted = self.needle.find_iter(body).count() as u64;
             done.push(Done { number: self.answered, counted, good });
             self.answered += 1;

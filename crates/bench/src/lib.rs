@@ -20,6 +20,7 @@ mod alone;
 mod app_over_redis;
 mod beside;
 mod cold_size;
+mod danmaku;
 mod data;
 mod drive;
 mod encode;
@@ -28,6 +29,7 @@ mod grpc;
 mod http;
 mod in_process;
 mod mixed;
+mod nginx;
 mod ours;
 mod process;
 mod redis;
@@ -52,6 +54,8 @@ pub struct Args {
 enum What {
     /// A user's history beside Redis: writes, lists, memory, restarts
     History(HistoryArgs),
+    /// Comments beside nginx: segments, posts, imports, opening
+    Danmaku(DanmakuArgs),
     /// The peer of the HTTP lines (started by `history`)
     #[command(hide = true)]
     AppOverRedis { listen: String, redis: String },
@@ -93,6 +97,60 @@ pub struct HistoryArgs {
     /// The core of the client
     #[arg(long, default_value_t = 1)]
     client_core: usize,
+}
+
+/// How `danmaku` is run.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct DanmakuArgs {
+    /// Fewer comments and short rounds: for a look, not for a number
+    #[arg(long)]
+    quick: bool,
+    /// JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Comments of the large video
+    #[arg(long, default_value_t = 5_000_000)]
+    comments: u64,
+    /// Rounds of each line that has a peer
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of a round
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// The server; default: `tideline` beside this program
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Where data folders are made and removed; default: the temporary folder
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// The core of the server and its peers
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    /// The core of the client
+    #[arg(long, default_value_t = 1)]
+    client_core: usize,
+}
+
+impl DanmakuArgs {
+    fn round(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds.unwrap_or(if self.quick { 1.0 } else { 5.0 }))
+    }
+
+    /// As what starts the server and names folders wants it.
+    fn stage(&self) -> HistoryArgs {
+        HistoryArgs {
+            quick: self.quick,
+            json: self.json,
+            only: Vec::new(),
+            marks: Some(0),
+            rounds: self.rounds,
+            seconds: self.seconds,
+            server: self.server.clone(),
+            dir: self.dir.clone(),
+            server_core: self.server_core,
+            client_core: self.client_core,
+        }
+    }
 }
 
 /// A part of the bench.
@@ -179,6 +237,13 @@ impl BenchError {
 pub fn run(args: &Args) -> Result<(), BenchError> {
     match &args.what {
         What::History(args) => history(args),
+        What::Danmaku(args) => {
+            process::pin_self(args.client_core)?;
+            let mut out = stage::Output::new(&args.stage())?;
+            danmaku::lines(args, &mut out)?;
+            out.finish();
+            Ok(())
+        }
         What::AppOverRedis { listen, redis } => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|e| BenchError::io("runtime", &e))?;

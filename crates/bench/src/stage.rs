@@ -29,9 +29,12 @@ impl Output {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let setting = format!(
             "one core for the server (and for a peer with all that it stands on), one for the \
-             client; fsync on before every acknowledgement of ours, Redis appendfsync everysec; \
-             {} marks; ratios: medians of {} rounds; load average at the start {}",
-            args.marks(),
+             client; fsync on before every acknowledgement of ours{}; ratios: medians of {} rounds; \
+             load average at the start {}",
+            match args.marks() {
+                0 => String::new(),
+                marks => format!(", Redis appendfsync everysec; {marks} marks"),
+            },
             args.rounds,
             load.split(' ').next().unwrap_or("?")
         );
@@ -200,7 +203,10 @@ pub(crate) fn measure_ours(
 const SYNCS: &str = "tideline_log_syncs_total";
 
 /// Runs `lanes` against the processes `pids`.
-fn measure(pids: &[u32], lanes: &mut [Lane<'_>]) -> Result<Vec<(Measure, Seen)>, BenchError> {
+pub(crate) fn measure(
+    pids: &[u32],
+    lanes: &mut [Lane<'_>],
+) -> Result<Vec<(Measure, Seen)>, BenchError> {
     let meter = Meter::start(pids)?;
     let seen = drive(lanes, PATIENCE)?;
     let cost = meter.stop()?;
