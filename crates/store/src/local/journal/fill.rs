@@ -109,7 +109,7 @@ impl Shared {
     fn fill_file(&self, manifest: &mut Manifest, number: u64) -> Result<(), StoreError> {
         let state = self.state();
         let Some(file) = state.files.get(&number) else { return Ok(()) };
-        let (file, bytes) = (file.file.clone(), file.bytes);
+        let file = file.file.clone();
         let mut shares = Vec::new();
         for (id, stream) in &state.streams {
             let of_file = stream.frames.iter().take_while(|f| f.file == number);
@@ -122,15 +122,12 @@ impl Shared {
         drop(state);
         shares.sort_by_key(|share| share.stream);
 
-        let mut image = Vec::new();
-        if !shares.is_empty() {
-            image.resize(bytes as usize, 0);
-            file.read_at(0, &mut image)
-                .map_err(|e| self.fail(hard("reading a journal file", &e)))?;
-        }
         let mut next = manifest.clone();
         let limit = self.file_bytes;
-        let filled = fill(&*self.disk, &self.dir, &mut next, &image, &shares, limit);
+        let read = |at, bytes: &mut [u8]| {
+            file.read_at(at, bytes).map_err(|e| hard("reading a journal file", &e))
+        };
+        let filled = fill(&*self.disk, &self.dir, &mut next, &read, &shares, limit);
         let filled = filled.map_err(|e| self.fail(e))?;
         next.filled = number;
         next.next_round = next_round;
@@ -175,13 +172,17 @@ pub(super) fn segment_bytes(manifest: &Manifest) -> u64 {
     manifest.streams.values().flat_map(|s| &s.segments).map(|s| s.bytes).sum()
 }
 
-/// Appends each share, from the journal file `image`, to its stream's segment,
-/// and syncs it. `next` becomes the manifest that says so.
+/// Fills a buffer from a place in a journal file.
+pub(super) type ReadAt<'a> = dyn Fn(u64, &mut [u8]) -> Result<(), StoreError> + 'a;
+
+/// Appends each share, from the journal file that `read` reads, to its
+/// stream's segment, and syncs it. `next` becomes the manifest that says so.
+/// Holds the bytes of one share at a time, not those of the file.
 pub(super) fn fill(
     disk: &dyn Disk,
     dir: &std::path::Path,
     next: &mut Manifest,
-    image: &[u8],
+    read: &ReadAt<'_>,
     shares: &[Share],
     file_bytes: u64,
 ) -> Result<Vec<Filled>, StoreError> {
@@ -189,10 +190,12 @@ pub(super) fn fill(
     let mut buffer = Vec::new();
     for share in shares {
         let Some(stream) = next.streams.get_mut(&share.stream) else { continue };
-        buffer.clear();
+        buffer.resize(share.frames.iter().map(|frame| frame.bytes as usize).sum(), 0);
+        let mut rest = &mut buffer[..];
         for frame in &share.frames {
-            let at = frame.offset as usize;
-            buffer.extend_from_slice(&image[at..at + frame.bytes as usize]);
+            let (own, after) = rest.split_at_mut(frame.bytes as usize);
+            read(u64::from(frame.offset), own)?;
+            rest = after;
         }
         out.extend(fill_share(disk, dir, stream, share, &buffer, file_bytes)?);
     }

@@ -70,7 +70,12 @@ pub(super) fn open(
         if let Some(what) = scan.torn {
             recovered.torn = Some((journal_path(dir, number), scan.end, what));
         }
-        fill(disk, dir, &mut manifest, &image, &shares, file_bytes)?;
+        let read = |at: u64, bytes: &mut [u8]| {
+            let at = at as usize;
+            bytes.copy_from_slice(&image[at..at + bytes.len()]);
+            Ok(())
+        };
+        fill(disk, dir, &mut manifest, &read, &shares, file_bytes)?;
     }
     manifest.filled = greatest;
     manifest.next_round = manifest.next_round.max(next_round.unwrap_or(0));
