@@ -19,14 +19,12 @@ use crate::row::RowRef;
 
 /// Rows in a block, at most.
 const ROWS_MAX: u8 = 64;
-/// A block that holds this many bytes takes no more rows.
-const BYTES_FULL: u16 = 4096;
+/// New rows fill a block up to this many bytes.
+const BYTES_FULL: usize = 2048;
 /// Bytes of the index per row.
 const ENTRY: usize = 2;
 /// Bounds of times are kept in this many ms.
 const BOUND_MS: i64 = 1 << 8;
-/// Blocks grow by about this many bytes: more is waste, less is copying.
-const GROW_BYTES: usize = 64;
 /// Longer records carry their length themselves.
 const WIDE: u8 = u8::MAX;
 
@@ -73,22 +71,14 @@ impl Block {
         self.rows == 0
     }
 
-    /// Whether there is room for one more row.
-    pub(super) fn is_full(&self) -> bool {
-        self.rows >= ROWS_MAX || self.used >= BYTES_FULL
-    }
-
     /// Whether a row of that time can be told from this block's base.
     pub(super) fn fits(&self, event_ms: Millis) -> bool {
         self.is_empty() || (0..SPAN_MS).contains(&event_ms.0.saturating_sub(self.bases.event))
     }
 
-    /// Heap bytes, with what a common allocator adds.
+    /// Heap bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        match self.bytes.len() {
-            0 => 0,
-            len => (len + 8).next_multiple_of(16),
-        }
+        self.bytes.len()
     }
 
     /// No row is older.
@@ -186,28 +176,36 @@ impl Block {
         })
     }
 
-    /// Adds a row that is not in the block, and that fits.
-    pub(super) fn push(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
+    /// Adds a row that is not in the block, if its time fits and there is
+    /// room, as there is in an empty one; whether it did.
+    pub(super) fn push(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) -> bool {
         if self.is_empty() {
             let taken = row.retries.iter().next().map_or(row.event_ms, |retry| retry.taken_ms);
             let event = row.event_ms.0.saturating_sub(SPAN_MS / 2);
             self.bases = Bases { event, taken: taken.0 };
             (self.oldest, self.newest) = (u32::MAX, 0);
+        } else if self.rows >= ROWS_MAX || !self.fits(row.event_ms) {
+            return false;
         }
-        self.add(kind, row, tag);
-    }
-
-    fn add(&mut self, kind: KindId, row: &RowRef<'_>, tag: u8) {
         let mut record = Scratch::new();
         record::write(kind, row, self.bases, &mut record);
+        let whole = self.needed() + whole_len(record.as_slice()) + ENTRY;
+        if whole > BYTES_FULL && !self.is_empty() {
+            return false;
+        }
+        self.add(record.as_slice(), row.event_ms, tag);
+        true
+    }
+
+    fn add(&mut self, record: &[u8], event_ms: Millis, tag: u8) {
         let slot = Slot { index: self.rows, at: self.used, len: 0 };
-        self.make_room(whole_len(record.as_slice()) + ENTRY);
+        self.make_room(whole_len(record) + ENTRY);
         // The lengths move down by one, to let a tag in behind them.
         let (size, rows) = (self.bytes.len(), self.len());
         self.bytes.copy_within(size - 2 * rows..size - rows, size - 2 * rows - 1);
         self.rows += 1;
-        self.splice(slot, record.as_slice(), tag);
-        self.widen(row.event_ms);
+        self.splice(slot, record, tag);
+        self.widen(event_ms);
     }
 
     /// The same rows, changed where `change` says so, in no more bytes than it
@@ -221,9 +219,10 @@ impl Block {
             let row = self.row(slot);
             let row = change(&row).unwrap_or(row);
             let tag = self.tags()[self.len() - 1 - usize::from(slot.index)];
-            fresh.add(self.head(slot).0, &row, tag);
+            let mut record = Scratch::new();
+            record::write(self.head(slot).0, &row, self.bases, &mut record);
+            fresh.add(record.as_slice(), row.event_ms, tag);
         }
-        fresh.fit();
         fresh
     }
 
@@ -254,8 +253,8 @@ impl Block {
         let needed = self.needed();
         if self.rows == 0 {
             *self = Self::default();
-        } else if size - needed > 2 * GROW_BYTES + needed / 8 {
-            self.resize(needed);
+        } else if size_for(needed + needed / 4) < size {
+            self.reallocate(size_for(needed));
         }
     }
 
@@ -283,18 +282,12 @@ impl Block {
     fn make_room(&mut self, more: usize) {
         let needed = self.needed() + more;
         if needed > self.bytes.len() {
-            let size = (needed + GROW_BYTES / 2).next_multiple_of(GROW_BYTES) - 8;
-            self.reallocate(size.max(needed));
+            self.reallocate(size_for(needed));
         }
     }
 
     fn needed(&self) -> usize {
         usize::from(self.used) + ENTRY * usize::from(self.rows)
-    }
-
-    fn resize(&mut self, needed: usize) {
-        let size = (needed + 8).next_multiple_of(16) - 8;
-        self.reallocate(size.max(needed));
     }
 
     fn reallocate(&mut self, size: usize) {
@@ -325,15 +318,37 @@ impl Block {
 
     /// Gives back all free bytes.
     pub(super) fn fit(&mut self) {
-        let needed = self.needed();
-        if self.bytes.len() >= needed + 16 {
-            self.resize(needed);
+        let size = size_for(self.needed());
+        if size < self.bytes.len() {
+            self.reallocate(size);
         }
     }
+}
+
+/// The least size with room for `needed` bytes, of those in which the allocator
+/// gives memory (mimalloc: four to a doubling). Anything between would be
+/// rounded up, and be of no use to anybody.
+fn size_for(needed: usize) -> usize {
+    let step = 1 << needed.saturating_sub(1).max(64).ilog2().saturating_sub(2);
+    needed.next_multiple_of(step)
 }
 
 /// The length of a record with what goes before it.
 fn whole_len(record: &[u8]) -> usize {
     let wide = record.len() >= usize::from(WIDE);
     record.len() + if wide { 2 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_takes_what_the_allocator_would_give_it_anyway() {
+        let mut sizes: Vec<usize> = (1..=600).map(size_for).collect();
+        sizes.dedup();
+        let given = [16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640];
+        assert_eq!(sizes, given);
+        assert_eq!((size_for(1_793), size_for(2_048), size_for(2_049)), (2_048, 2_048, 2_560));
+    }
 }

@@ -172,18 +172,15 @@ impl Store {
     /// Adds a row that is not there, uncounted.
     fn append(&mut self, kind: KindId, row: &RowRef<'_>) {
         let tag = row.id.tag(kind.0);
-        let fits = |block: &Block| !block.is_full() && block.fits(row.event_ms);
-        if !fits(&self.last) {
-            let other = self.more.iter_mut().flat_map(|more| &mut more.blocks);
-            // A time far from all others must not end the last block for good.
-            if !self.last.is_full()
-                && let Some(other) = other.rev().find(|block| fits(block))
-            {
-                other.push(kind, row, tag);
-                return;
-            }
-            self.open_block();
+        if self.last.push(kind, row, tag) {
+            return;
         }
+        // A time far from all others must not end the last block for good.
+        let mut other = self.more.iter_mut().flat_map(|more| &mut more.blocks).rev();
+        if !self.last.fits(row.event_ms) && other.any(|block| block.push(kind, row, tag)) {
+            return;
+        }
+        self.open_block();
         self.last.push(kind, row, tag);
     }
 
