@@ -132,6 +132,11 @@ impl Hot {
     fn bytes(&self) -> usize {
         self.timeline.bytes()
     }
+
+    /// See [`Timeline::peek`].
+    fn peek(&self) -> u8 {
+        self.timeline.peek() ^ self.dirty.as_ref().map_or(0, |dirty| dirty.touched.peek())
+    }
 }
 
 /// What of a user is not at rest.
@@ -143,7 +148,7 @@ struct Dirty {
     since_ticks: u64,
     /// The last erase that no flush has carried yet.
     erased: Option<Seq>,
-    flight: Option<Flight>,
+    flight: Option<Box<Flight>>,
 }
 
 /// What is being written now; put back if that fails.
@@ -326,10 +331,14 @@ impl<W> Owner<W> {
         let now = self.take(now);
         let mut verdicts = Vec::with_capacity(places.len());
         let mut waiting: Vec<(SlotId, u32)> = Vec::new();
-        // All users are found first: their memory is fetched side by side, and
-        // not one after the other between decisions.
+        // All users are found first, and a little of each is read: their memory
+        // is fetched side by side, and not one after the other by decisions.
         let slots: Vec<SlotId> =
             places.iter().map(|&place| self.slot_of(marks.user(place as usize), effects)).collect();
+        std::hint::black_box(slots.iter().fold(0, |all, slot| match self.slots.get(*slot) {
+            Some(State::Hot(hot)) => all ^ hot.peek(),
+            _ => all,
+        }));
         for (&place, slot) in places.iter().zip(slots) {
             match self.decide(slot, marks, place, shift_ms, now, path) {
                 Some(verdict) => verdicts.push((place, verdict)),
@@ -555,7 +564,8 @@ impl<W> Owner<W> {
 
     fn seal(&mut self, effects: &mut Vec<Effect<W>>) {
         self.sealed_after = self.next.prev();
-        let mut batch = BatchBuilder::new(self.stream, self.epoch, self.next);
+        let room = self.pack.bytes() + self.pack.len() * RECORD_OVERHEAD_BYTES;
+        let mut batch = BatchBuilder::with_capacity(self.stream, self.epoch, self.next, room);
         self.pack.seal(|time, key, value| _ = batch.push(time, key, value));
         self.next = self.next.plus(batch.len() as u64);
         let last = self.next.prev();
@@ -586,6 +596,8 @@ impl<W> Default for Waiting<W> {
 
 /// How often the hand passes a user who was used before letting go.
 const SECOND_CHANCES: u8 = 2;
+/// What a batch adds to most records: lengths and a time.
+const RECORD_OVERHEAD_BYTES: usize = 6;
 /// What a user who is being loaded takes besides the name.
 const WAITING_BYTES: usize = 128;
 /// What a logged outcome of a user who is not loaded takes besides its bytes.

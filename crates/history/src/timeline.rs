@@ -75,6 +75,11 @@ impl Touched {
         self.retries
     }
 
+    /// Reads a little of the days; the result says nothing.
+    pub(crate) fn peek(&self) -> u8 {
+        self.days.last().map_or(0, |(_, day)| *day as u8)
+    }
+
     /// Heap bytes.
     pub fn bytes(&self) -> usize {
         self.days.capacity() * size_of::<(KindId, i32)>()
@@ -164,6 +169,12 @@ impl Timeline {
     /// The kinds already rewarded on a local day.
     pub fn rewarded_on(&self, day: i32) -> impl Iterator<Item = KindId> {
         self.rewards.on(day)
+    }
+
+    /// Reads a little of what deciding a mark reads, so that it is in the
+    /// cache when that begins; the result says nothing.
+    pub(crate) fn peek(&self) -> u8 {
+        self.store.peek()
     }
 
     /// Heap bytes, with an estimate of what the allocator adds.

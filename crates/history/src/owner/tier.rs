@@ -9,7 +9,7 @@ use tideline_store::StoreError;
 use tideline_types::Seq;
 
 use super::{
-    Dirty, Effect, Flight, Flush, Hot, Owner, Place, SlotId, Slots, State, Status, WAITING_BYTES,
+    Dirty, Effect, Flight, Flush, Hot, Owner, Place, SlotId, State, Status, WAITING_BYTES,
 };
 use crate::cold::{self, Image};
 
@@ -119,7 +119,7 @@ impl<W> Owner<W> {
             applied: (self.epoch, through),
         };
         let commits = cold::commits(&image, self.stream.partition, &self.rules, self.taken);
-        dirty.flight = Some(Flight { touched, from, erased });
+        dirty.flight = Some(Box::new(Flight { touched, from, erased }));
         self.flights += 1;
         self.held.push_back((through, Flush { slot, generation: self.generation, commits }));
     }
@@ -155,14 +155,14 @@ impl<W> Owner<W> {
 
     /// Lets go of one user.
     pub(super) fn forget(&mut self, slot: SlotId) {
-        let Some((name, state)) = self.slots.remove(slot) else { return };
+        let Some((of_slot, state)) = self.slots.remove(slot) else { return };
         let held = match state {
             State::Hot(hot) => {
                 hot.timeline.bytes() + DIRTY_BYTES * usize::from(hot.dirty.is_some())
             }
             State::Waiting(waiting) => waiting.bytes(),
         };
-        self.hot_bytes -= held + Slots::<State<W>>::bytes_of(&name);
+        self.hot_bytes -= held + of_slot;
     }
 }
 

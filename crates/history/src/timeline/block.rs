@@ -323,6 +323,14 @@ impl Block {
             self.reallocate(size);
         }
     }
+
+    /// Reads a little of what a search reads first, and of where the next row
+    /// goes; the result says nothing.
+    pub(super) fn peek(&self) -> u8 {
+        let of = |byte: Option<&u8>| byte.copied().unwrap_or_default();
+        let tags = self.tags();
+        of(tags.first()) ^ of(tags.last()) ^ of(self.bytes.get(usize::from(self.used)))
+    }
 }
 
 /// The least size with room for `needed` bytes, of those in which the allocator
