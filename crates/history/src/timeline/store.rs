@@ -30,6 +30,8 @@ struct More {
     blocks: Vec<Block>,
     /// Rows of each kind in all blocks, `last` too.
     counts: Vec<(KindId, u32)>,
+    /// Heap bytes of `blocks`: asked for with every change.
+    heap: usize,
 }
 
 /// Where a row lies, until the next change.
@@ -55,11 +57,19 @@ impl More {
             None => self.counts.push((kind, change.max(0) as u32)),
         }
     }
+
+    /// After `blocks` changed.
+    fn weigh(&mut self) {
+        self.heap = self.blocks.iter().map(Block::heap_bytes).sum();
+    }
 }
 
 impl Store {
     pub(crate) fn len(&self) -> usize {
-        self.blocks().map(Block::len).sum()
+        match &self.more {
+            Some(more) => more.counts.iter().map(|count| count.1 as usize).sum(),
+            None => self.last.len(),
+        }
     }
 
     /// Heap bytes, with what a common allocator adds.
@@ -68,9 +78,10 @@ impl Store {
             size_of::<More>()
                 + more.blocks.capacity() * size_of::<Block>()
                 + more.counts.capacity() * size_of::<(KindId, u32)>()
+                + more.heap
                 + 48
         });
-        more + self.blocks().map(Block::heap_bytes).sum::<usize>()
+        more + self.last.heap_bytes()
     }
 
     /// Reads a little of each block; the result says nothing.
@@ -181,8 +192,11 @@ impl Store {
             return;
         }
         // A time far from all others must not end the last block for good.
-        let mut other = self.more.iter_mut().flat_map(|more| &mut more.blocks).rev();
-        if !self.last.fits(row.event_ms) && other.any(|block| block.push(kind, row, tag)) {
+        if !self.last.fits(row.event_ms)
+            && let Some(more) = &mut self.more
+            && more.blocks.iter_mut().rev().any(|block| block.push(kind, row, tag))
+        {
+            more.weigh();
             return;
         }
         self.open_block();
@@ -194,12 +208,13 @@ impl Store {
             Some(_) => Vec::new(),
             None => self.counted(),
         };
-        let more = self.more.get_or_insert_with(|| Box::new(More { blocks: Vec::new(), counts }));
+        let more = self.more.get_or_insert_with(|| Box::new(More { counts, ..More::default() }));
         let mut full = std::mem::take(&mut self.last);
         full.fit();
         if more.blocks.len() == more.blocks.capacity() {
             more.blocks.reserve_exact(1 + more.blocks.len() / 8);
         }
+        more.heap += full.heap_bytes();
         more.blocks.push(full);
     }
 
@@ -211,9 +226,10 @@ impl Store {
 
     /// After rows went from block `at`: lets none stay almost empty.
     fn settle(&mut self, at: usize) {
-        let Some(more) = &mut self.more else { return };
-        if at < more.blocks.len() && more.blocks[at].len() <= ROWS_FEW {
-            let few = more.blocks.remove(at);
+        let Some(more) = self.more.as_mut().filter(|more| at < more.blocks.len()) else { return };
+        let few = (more.blocks[at].len() <= ROWS_FEW).then(|| more.blocks.remove(at));
+        more.weigh();
+        if let Some(few) = few {
             for slot in few.slots() {
                 let (kind, _) = few.head(slot);
                 self.append(kind, &few.row(slot));
@@ -263,6 +279,7 @@ impl Store {
                 *block = block.rebuilt(&mut change);
             }
         }
+        self.more.iter_mut().for_each(|more| more.weigh());
     }
 
     fn heads_of(&self, at: u32) -> impl Iterator<Item = Head> + '_ {

@@ -78,6 +78,8 @@ fn take(store: &mut Store, plain: &mut Plain, step: &Step) {
 
 fn check(store: &Store, plain: &Plain) {
     assert_eq!(store.len(), plain.len());
+    let heap: usize = store.older().iter().map(Block::heap_bytes).sum();
+    assert_eq!(store.more.as_ref().map_or(0, |more| more.heap), heap);
     let mut rows: Vec<Row> =
         store.heads().map(|head| store.get(head.place).to_row(head.kind)).collect();
     rows.sort_by(|a, b| (a.kind, &a.id).cmp(&(b.kind, &b.id)));
