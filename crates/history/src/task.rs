@@ -111,7 +111,7 @@ pub(crate) struct Driver {
     partitions: Box<[Mutex<Partition>]>,
     flushes: mpsc::Sender<flush::Image>,
     /// Bounded by the users that owners let wait.
-    loads: mpsc::Sender<load::Order>,
+    loads: mpsc::Sender<Vec<load::Order>>,
     closed: AtomicBool,
     stop: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -219,17 +219,29 @@ impl Driver {
         let spread = Spread::of(&marks, self.partitions());
         let gate = Gate::new(marks.len(), spread.parts().count());
         let now = self.clock.now();
+        let mut orders = Vec::new();
         for (at, places) in spread.parts() {
             let waiter = Waiter::Write(Arc::clone(&gate));
-            self.step_partition(at, |partition, effects| match partition.refusal() {
-                Some(refusal) => effects.push(Effect::Answer(waiter, Answer::Refused(refusal))),
-                None => {
-                    let owner = &mut partition.owner;
-                    owner.write(now, &marks, places, shift_ms, path, ack, waiter, effects);
+            orders.extend(self.step_partition_only(at, |partition, effects| {
+                match partition.refusal() {
+                    Some(refusal) => effects.push(Effect::Answer(waiter, Answer::Refused(refusal))),
+                    None => {
+                        let owner = &mut partition.owner;
+                        owner.write(now, &marks, places, shift_ms, path, ack, waiter, effects);
+                    }
                 }
-            });
+            }));
         }
+        self.order(orders);
         gate
+    }
+
+    /// Has loaders read users, with one wake-up for all.
+    fn order(&self, orders: Vec<load::Order>) {
+        if !orders.is_empty() {
+            // The loaders outlive every owner that has work for them.
+            _ = self.loads.send(orders);
+        }
     }
 
     /// Makes one call about one user.
@@ -300,7 +312,7 @@ impl Driver {
         self.stop.store(true, Ordering::Release);
         // Each loader takes one, and looks up.
         for _ in 0..LOADERS {
-            _ = self.loads.send(load::Order { at: 0, wanted: Vec::new() });
+            _ = self.loads.send(Vec::new());
         }
         let threads = std::mem::take(&mut *self.threads.lock().expect("held for a push"));
         for thread in threads {
@@ -332,7 +344,18 @@ impl Driver {
         at: usize,
         step: impl FnOnce(&mut Partition, &mut Vec<Effect<Waiter>>),
     ) {
-        let mut loads = Vec::new();
+        self.order(self.step_partition_only(at, step).into_iter().collect());
+    }
+
+    /// One step, and what follows from it, but that what loaders are to read is
+    /// left for the caller to order.
+    #[must_use]
+    fn step_partition_only(
+        self: &Arc<Self>,
+        at: usize,
+        step: impl FnOnce(&mut Partition, &mut Vec<Effect<Waiter>>),
+    ) -> Option<load::Order> {
+        let mut wanted = Vec::new();
         {
             let mut held = self.lock(at);
             let partition = &mut *held;
@@ -346,7 +369,7 @@ impl Driver {
                         failed = failed.or(partition.send().err());
                     }
                     Effect::Load { slot, generation, user } => {
-                        loads.push(load::Wanted { slot, generation, user });
+                        wanted.push(load::Wanted { slot, generation, user });
                     }
                     Effect::Flush(flush) => {
                         let partition = PartitionId(at as u16);
@@ -367,10 +390,7 @@ impl Driver {
             }
             partition.effects = effects;
         }
-        if !loads.is_empty() {
-            // The loaders outlive every owner that has work for them.
-            _ = self.loads.send(load::Order { at, wanted: loads });
-        }
+        (!wanted.is_empty()).then_some(load::Order { at, wanted })
     }
 
     /// Time passes for one owner; what the log was too full for is tried again.

@@ -28,17 +28,17 @@ pub(super) struct Order {
 
 impl Driver {
     /// Reads users as they are asked for, until the driver stops.
-    pub(super) fn run_loader(self: &Arc<Self>, orders: &Mutex<mpsc::Receiver<Order>>) {
+    pub(super) fn run_loader(self: &Arc<Self>, orders: &Mutex<mpsc::Receiver<Vec<Order>>>) {
         while !self.stop.load(Ordering::Acquire) {
             let mut taken = Vec::new();
             {
                 let orders = orders.lock().expect("nothing panics while it is held");
-                taken.extend(orders.recv_timeout(WAIT).ok());
+                taken.extend(orders.recv_timeout(WAIT).into_iter().flatten());
                 while taken.len() < ORDERS_AT_A_TIME
                     && !self.stop.load(Ordering::Acquire)
-                    && let Ok(order) = orders.try_recv()
+                    && let Ok(more) = orders.try_recv()
                 {
-                    taken.push(order);
+                    taken.extend(more);
                 }
             }
             for order in taken {
@@ -107,7 +107,7 @@ impl Driver {
 
 /// How long a loader waits for work before it looks whether it must stop.
 const WAIT: Duration = Duration::from_millis(50);
-/// Orders that one loader takes at a time.
+/// A loader that has so many orders takes no more.
 const ORDERS_AT_A_TIME: usize = 16;
 const READ: ReadLimits = ReadLimits { records_max: 65_536, bytes_max: 4 << 20 };
 const RECOVER_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
