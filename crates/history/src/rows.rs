@@ -164,15 +164,14 @@ pub fn plan(
     now: Millis,
 ) -> Vec<Op> {
     let mut ops = Vec::with_capacity(touched.days().len() + 2);
-    for &(kind, day) in touched.days() {
+    timeline.for_days(touched.days(), |kind, day, rows| {
         let sort_key = day_key(kinds.name(kind), day);
-        let rows = timeline.day_rows(kind, day);
         ops.push(if rows.is_empty() {
             Op::Delete { sort_key }
         } else {
-            Op::Put { sort_key, value: day::write(day, &rows).into() }
+            Op::Put { sort_key, value: day::write(day, rows).into() }
         });
-    }
+    });
     if touched.retries() {
         let sort_key = Bytes::from_static(&[RETRIES]);
         ops.push(match write_retries(timeline, kinds, now) {

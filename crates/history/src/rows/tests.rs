@@ -201,6 +201,8 @@ fn a_day_that_was_lost_or_changed_is_found() {
     assert_eq!(missing_days(&lost, &kinds, now.plus(DAY_MS)), Ok(vec![]));
     let mut changed = rest.clone();
     let newest = changed.last_mut().unwrap();
-    newest.1 = day::write(now.utc_day(), &user.day_rows(KindId(1), now.utc_day())[..1]).into();
+    user.for_days(&[(KindId(1), now.utc_day())], |_, day, rows| {
+        newest.1 = day::write(day, &rows[..1]).into();
+    });
     assert!(load(&changed, &kinds).is_err());
 }

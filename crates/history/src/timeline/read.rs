@@ -273,15 +273,26 @@ impl Timeline {
         self.matching(&filter, rules, now).filter(|head| rules.day_of(head.event_ms) == day).count()
     }
 
-    /// All rows kept of (kind, day of UTC), oldest first.
-    pub(crate) fn day_rows(&self, kind: KindId, day: i32) -> Vec<RowRef<'_>> {
-        let mut heads: Vec<Head> = self
-            .store
-            .heads()
-            .filter(|head| head.kind == kind && head.event_ms.utc_day() == day)
-            .collect();
-        heads.sort_unstable_by(|a, b| self.cmp_heads(a, b));
-        heads.iter().map(|head| self.store.get(head.place)).collect()
+    /// Shows `visit` all rows kept of each (kind, day of UTC) of `days`, which
+    /// are sorted: oldest first. One pass over the rows, however many days.
+    pub(crate) fn for_days<'a>(
+        &'a self,
+        days: &[(KindId, i32)],
+        mut visit: impl FnMut(KindId, i32, &[RowRef<'a>]),
+    ) {
+        let place = |head: &Head| days.binary_search(&(head.kind, head.event_ms.utc_day())).ok();
+        let heads = self.store.heads();
+        let mut heads: Vec<(usize, Head)> =
+            heads.filter_map(|head| Some((place(&head)?, head))).collect();
+        heads.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.cmp_heads(&a.1, &b.1)));
+        let (mut rest, mut rows) = (&heads[..], Vec::new());
+        for (at, &(kind, day)) in days.iter().enumerate() {
+            let (own, later) = rest.split_at(rest.partition_point(|(of, _)| *of == at));
+            rest = later;
+            rows.clear();
+            rows.extend(own.iter().map(|(_, head)| self.store.get(head.place)));
+            visit(kind, day, &rows);
+        }
     }
 
     /// Kind and time of all rows kept, in no order.
