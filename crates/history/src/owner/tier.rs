@@ -58,8 +58,11 @@ impl<W> Owner<W> {
         debug_assert!(self.pack.is_empty());
         let pressed = self.hot_bytes > self.options.hot_bytes_max / 4 * 3;
         let mut loads_left = LOADS_A_STEP;
+        // At a stop nobody waits for the step to end.
+        let images_a_step = if self.draining { usize::MAX } else { IMAGES_A_STEP };
+        let flights_max = self.options.flights_max.min(self.flights.saturating_add(images_a_step));
         for _ in 0..self.dirty.len() {
-            if self.flights >= self.options.flights_max {
+            if self.flights >= flights_max {
                 break;
             }
             let Some(&(from, slot)) = self.dirty.front() else { break };
@@ -200,5 +203,8 @@ pub(super) fn leave(unrested: &mut std::collections::BTreeMap<Seq, u32>, from: S
 /// Users whom one step asks for, so that what the log held at a start comes to
 /// rest without crowding callers out.
 const LOADS_A_STEP: usize = 64;
+/// Users whose images one step takes: callers wait for it to end. More are
+/// taken by the next, some ms later.
+const IMAGES_A_STEP: usize = 16;
 /// What a user's unrested changes take, about.
 pub(super) const DIRTY_BYTES: usize = size_of::<Dirty>() + 64;
