@@ -54,7 +54,10 @@ impl Driver {
             commits.extend(flush.commits);
             landed.push((partition, flush.slot, flush.generation));
         }
-        let done = self.table.commit(&commits).and_then(|()| self.table.sync());
+        // Few at a time: no read of the table begins while a commit is applied.
+        let mut some = commits.chunks(COMMITS_AT_A_TIME);
+        let done = some.try_for_each(|some| self.table.commit(some));
+        let done = done.and_then(|()| self.table.sync());
         if let Err(error) = &done {
             tracing::error!(%error, "cannot write users to the table; they stay in memory and in the log");
             std::thread::sleep(WAIT);
@@ -100,6 +103,8 @@ impl Driver {
 
 /// How many users one sync covers at most.
 const ROUND_IMAGES: usize = 4096;
+/// Of these, how many are committed at a time.
+const COMMITS_AT_A_TIME: usize = 64;
 /// How often places are written.
 const PLACES_EVERY_MS: u64 = 2_000;
 /// How long the flusher waits for an image before it looks around.
