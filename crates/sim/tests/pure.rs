@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const PURE: &[&str] = &[
     "types/src",
     "wire/src",
-    "history/src/codec.rs",
+    "store/src/codec.rs",
     "history/src/facts.rs",
     "history/src/id.rs",
     "history/src/kinds.rs",
