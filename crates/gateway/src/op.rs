@@ -85,6 +85,8 @@ ops! {
     SetVideo "danmaku_settings" Known,
     /// One's own comments.
     OwnComments "danmaku_own" ReadUser,
+    /// A viewer's filters and flags.
+    SetViewer "danmaku_viewer" WriteUser,
     /// Comments of a file.
     ImportComments "danmaku_import" Known,
     /// One connection, and each frame on it.

@@ -14,6 +14,7 @@ mod items;
 mod lists;
 mod operate;
 mod pages;
+mod personal;
 mod players;
 mod query;
 mod segments;
@@ -80,6 +81,15 @@ pub(crate) fn router(gateway: Gateway) -> Router {
             on(POST, Op::ProgressBatch, lists::progress_batch),
         )
         .route("/v1/users/{user}/danmaku", on(GET, Op::OwnComments, danmaku::own))
+        .route(
+            "/v1/users/{user}/danmaku/filters",
+            on(GET, Op::OwnComments, personal::filters).merge(on(
+                PUT,
+                Op::SetViewer,
+                personal::set_filters,
+            )),
+        )
+        .route("/v1/users/{user}/danmaku/flags", on(PUT, Op::SetViewer, personal::set_flags))
         .route(
             "/v1/videos/{video}/danmaku",
             on(POST, Op::PostComment, danmaku::post).merge(on(

@@ -8,6 +8,7 @@ use tideline_danmaku::segment::Format;
 use tideline_wire::Code;
 
 use super::door::{self, Call};
+use super::personal;
 use crate::Gateway;
 use crate::problem::Problem;
 use crate::shelf::{Found, Kind, Packing};
@@ -25,12 +26,18 @@ const ENDINGS: [(&str, Kind); 4] = [
 
 pub(super) async fn segment(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     let name = call.param("n").unwrap_or_default();
-    let (number, kind) = match name.split_once('.') {
-        Some((number, ending)) => (number, of_ending(ending)?),
-        None => (name, of_accept(&call.parts.headers)),
-    };
+    let (number, ending) = name.split_once('.').map_or((name, None), |(n, e)| (n, Some(e)));
     let number = number.parse().ok().filter(|n| (1..=u32::MAX).contains(n));
     let number = number.ok_or_else(|| Problem::invalid("segment: must be a number from 1"))?;
+    let kind = match ending {
+        Some("smart") => {
+            let user = call.caller.user.clone();
+            let asked = Asked::of(&gateway, call)?;
+            return personal::smart(&gateway, user, &asked.video, number).await;
+        }
+        Some(ending) => of_ending(ending)?,
+        None => of_accept(&call.parts.headers),
+    };
     send(&gateway, Asked::of(&gateway, call)?, number, kind).await
 }
 
@@ -86,7 +93,7 @@ async fn send(
     Ok(answer(headers, kind, packing, found.ok_or_else(outside)?))
 }
 
-fn outside() -> Problem {
+pub(super) fn outside() -> Problem {
     Problem::new(Code::NotFound, "the video has no such segment")
 }
 

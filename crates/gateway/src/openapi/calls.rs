@@ -154,6 +154,13 @@ calls! {
         &[("video", Type::String, "Required."), ("below", Type::String, "The id of the last one of the page before."),
           ("limit", Type::Integer, "1 to 100; 100 if not said.")],
         NO_HEADERS, None, ("200", Some((JSON, "OwnComments")));
+    "viewerFilters" Get "/v1/users/{user}/danmaku/filters" "What a viewer does not want to see.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
+    "setViewerFilters" Put "/v1/users/{user}/danmaku/filters" "Sets it; the list is what others exchange as well.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+    "setFlags" Put "/v1/users/{user}/danmaku/flags" "A model's flags of one segment for a viewer: `{\"default\":f,\"flags\":[[\"id\",flag],…]}`, which go out as they came in front of `segments/{n}.smart`.",
+        &[("video", Type::String, "Required."), ("segment", Type::Integer, "Required, from 1.")],
+        NO_HEADERS, Some((JSON, "Object")), ("204", None);
     "dplayer" Get "/players/dplayer/v3/" "What DPlayer asks for, with `api: '/players/dplayer/'`.",
         &[("id", Type::String, "The video."), ("max", Type::Integer, "At most so many.")],
         NO_HEADERS, None, ("200", Some((JSON, "Object")));

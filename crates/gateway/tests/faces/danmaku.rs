@@ -281,3 +281,43 @@ async fn a_file_is_taken_whole_and_once() {
     site.post("/v1/videos/v/danmaku:import?format=doc", &file).await.problem(400);
     site.post("/v1/videos/v/danmaku:import", "what is this").await.problem(400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewers_flags_stand_before_the_bytes_that_all_share() {
+    use tideline_wire::danmaku::smart::{Flags, read_frame};
+    let (site, admin) = token_site();
+    let (ann, bob) =
+        (token(&site, &admin, "user:ann").await, token(&site, &admin, "user:bob").await);
+    let say = |text: &str| json!({"text": text, "progress_ms": 5}).to_string();
+    let mine = as_of(&site, &ann, "POST", "/v1/videos/v/danmaku", &say("mine")).await.expect(201);
+    let dull =
+        as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", &say("so dull")).await.expect(201);
+    let list = r#"[{"type":0,"filter":"dull","opened":true}]"#;
+    as_of(&site, &ann, "PUT", "/v1/users/me/danmaku/filters", list).await.expect(204);
+    let back = as_of(&site, &ann, "GET", "/v1/users/me/danmaku/filters", "").await.expect(200);
+    assert_eq!(back[0]["filter"], "dull");
+    as_of(&site, &bob, "GET", "/v1/users/ann/danmaku/filters", "").await.problem(403);
+
+    let id = |posted: &Value| posted["id"].as_str().unwrap().parse::<i64>().unwrap();
+    let path = "/v1/videos/v/danmaku/segments/1.smart";
+    let got = as_of(&site, &ann, "GET", path, "").await;
+    assert_eq!(got.header("cache-control"), "private, max-age=5");
+    let (flags, xml) = read_frame(&got.bytes).unwrap();
+    let flags = Flags::from_json(flags, 10).unwrap();
+    assert_eq!((flags.default, flags.flags), (5, vec![(id(&mine), 11), (id(&dull), 0)]));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(xml).read_to_string(&mut text).unwrap();
+    let shared = site.get("/v1/videos/v/danmaku/segments/1.xml").await;
+    assert_eq!(text.as_bytes(), shared.bytes);
+    let nobody = site.get(path).await;
+    let flags = Flags::from_json(read_frame(&nobody.bytes).unwrap().0, 10).unwrap();
+    assert_eq!((flags.default, flags.flags), (5, vec![]));
+
+    let scores = r#"{ "default": 3, "flags": [["1",11]] }"#;
+    let put = "/v1/users/ann/danmaku/flags?video=v&segment=1";
+    as_of(&site, &admin, "PUT", put, scores).await.expect(204);
+    let got = as_of(&site, &ann, "GET", path, "").await;
+    assert_eq!(read_frame(&got.bytes).unwrap().0, scores.as_bytes(), "byte for byte as they came");
+    as_of(&site, &admin, "PUT", put, r#"{"default":12}"#).await.problem(400);
+    as_of(&site, &admin, "PUT", "/v1/users/ann/danmaku/flags?video=v", scores).await.problem(400);
+}

@@ -1,0 +1,100 @@
+//! What one viewer wants of comments: their filters, and flags beside the
+//! bytes that all share.
+
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use tideline_danmaku::filters::{self, Filters};
+use tideline_danmaku::flag::{FLAG_DEFAULT, Viewer};
+use tideline_danmaku::segment::Format;
+use tideline_types::UserId;
+use tideline_wire::danmaku::smart::{Flags, put_frame_head};
+
+use super::door::{self, Call};
+use super::segments::outside;
+use crate::Gateway;
+use crate::problem::Problem;
+use crate::shelf::{Kind, Packing};
+
+/// Flags in one body, at most.
+const FLAGS_MAX: usize = 32_000;
+
+pub(super) async fn filters(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    let user = call.user(&gateway)?;
+    call.query.only(&[])?;
+    let json = gateway.inner.danmaku.user_filters(&user).await?;
+    Ok(door::json(json.unwrap_or_else(|| "[]".into()).into_bytes()))
+}
+
+pub(super) async fn set_filters(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
+    let user = call.user(&gateway)?;
+    call.query.only(&[])?;
+    let body = call.body(&gateway).await?;
+    let json = std::str::from_utf8(&body).map_err(|_| Problem::invalid("body: is not UTF-8"))?;
+    gateway.inner.danmaku.set_user_filters(&user, json).await?;
+    Ok(door::nothing())
+}
+
+/// A model's scores of one segment, which go out as they came.
+pub(super) async fn set_flags(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
+    let user = call.user(&gateway)?;
+    call.query.only(&["video", "segment"])?;
+    let video = call.query.one("video")?.ok_or_else(|| Problem::invalid("video: is required"))?;
+    let (video, segment) = (video.to_owned(), call.query.number("segment")?);
+    let segment = segment.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+    let segment = segment.ok_or_else(|| Problem::invalid("segment: must be a number from 1"))?;
+    let body = call.body(&gateway).await?;
+    // Looked at once, so that no player is given what it cannot read.
+    Flags::from_json(&body, FLAGS_MAX).map_err(|bad| Problem::invalid(format!("body: {bad}")))?;
+    gateway.inner.danmaku.set_scores(&user, vec![(video, segment, body)]).await?;
+    Ok(door::nothing())
+}
+
+/// This viewer's flags, then the shared XML in gzip.
+pub(super) async fn smart(
+    gateway: &Gateway,
+    user: Option<UserId>,
+    video: &str,
+    segment: u32,
+) -> Result<Response, Problem> {
+    let kind = Kind::Body(Format::Xml);
+    let shared = gateway.inner.shelf.get(gateway, video, segment, kind, Packing::Gzip).await?;
+    let shared = shared.ok_or_else(outside)?.ready;
+    let flags = flags(gateway, user, video, segment).await?;
+    let mut out = Vec::with_capacity(4 + flags.len() + shared.bytes.len());
+    put_frame_head(&mut out, &flags);
+    out.extend_from_slice(&shared.bytes);
+    let mut response = door::typed("application/octet-stream", out);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=5"));
+    headers.insert("x-tideline-seq", HeaderValue::from(shared.seq().0));
+    Ok(response)
+}
+
+/// The scores that a model gave, as they came; else what the viewer's filters
+/// and own comments say.
+async fn flags(
+    gateway: &Gateway,
+    user: Option<UserId>,
+    video: &str,
+    segment: u32,
+) -> Result<Bytes, Problem> {
+    let danmaku = &gateway.inner.danmaku;
+    let mut viewer = Viewer::default();
+    if let Some(user) = user {
+        if let Some(scores) = danmaku.scores(&user, video, segment).await? {
+            return Ok(scores);
+        }
+        if let Some(json) = danmaku.user_filters(&user).await? {
+            let list = filters::parse(&json).unwrap_or_default();
+            viewer.filters = Filters::new(&list).unwrap_or_default();
+        }
+        viewer.user = Some(user);
+    }
+    let snapshot = danmaku.segment(video, segment).await?.ok_or_else(outside)?;
+    let flags = danmaku.flags(video, &viewer, &snapshot.items);
+    let flags = flags.into_iter().map(|(id, flag)| (id.number(), flag)).collect();
+    let mut out = Vec::new();
+    Flags { default: FLAG_DEFAULT, flags }.put_json(&mut out);
+    Ok(out.into())
+}
