@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tideline_store::{Commit, Op, StoreError, Table, TableName};
-use tideline_types::limits::{
-    SHOWN_PER_VIDEO_MAX, SPECIALS_PER_VIDEO_MAX, SUBTITLES_PER_VIDEO_MAX,
-};
+use tideline_types::limits::{SPECIALS_PER_VIDEO_MAX, SUBTITLES_PER_VIDEO_MAX};
 use tideline_types::{Epoch, Millis, PartitionId, Seq};
 
 use crate::comment::Comment;
@@ -27,7 +25,7 @@ use crate::video::Video;
 /// What the table holds of a video, as far as it is opened with it.
 #[derive(Clone, Debug, Default)]
 pub struct ColdVideo {
-    facts: Option<Bytes>,
+    facts: Option<Facts>,
     filters: Option<Bytes>,
     /// Index rows of what is shown.
     shown: Found,
@@ -40,19 +38,27 @@ const TABLE: TableName = TableName::Danmaku;
 /// Reads what a video is opened with.
 pub fn read(table: &dyn Table, video: &str) -> Result<ColdVideo, StoreError> {
     let key = rows::video_key(video);
-    let facts = table.get(TABLE, &key, rows::FACTS_KEY)?;
-    if facts.is_none() {
+    let Some(facts) = table.get(TABLE, &key, rows::FACTS_KEY)? else {
         return Ok(ColdVideo::default());
-    }
+    };
+    let facts = Facts::decode(&facts).map_err(|error| damaged(error.0))?;
     let filters = table.get(TABLE, &key, rows::FILTERS_KEY)?;
     let (from, to) = rows::shown_range();
-    let shown = table.scan(TABLE, &key, &from, Some(&to), false, SHOWN_MAX)?;
+    let mut shown = table.scan(TABLE, &key, &from, Some(&to), false, UNCOUNTED_MAX)?;
+    for (stretch, count, _) in facts.queue.iter().filter(|(_, count, _)| *count > 0) {
+        let (from, to) = rows::queue_range(*stretch, None);
+        shown.extend(table.scan(TABLE, &key, &from, Some(&to), false, *count as usize)?);
+    }
+    let mut ids = Vec::with_capacity(shown.len());
+    for (key, _) in &shown {
+        ids.push(rows::id_in(key).map_err(|error| damaged(error.0))?);
+    }
+    ids.sort_unstable_by_key(|id| (id.stretch(), *id));
     let mut contents = BTreeMap::new();
-    let same_stretch = |a: &(Bytes, Bytes), b: &(Bytes, Bytes)| a.0.get(1..3) == b.0.get(1..3);
-    for stretch in shown.chunk_by(same_stretch) {
+    for stretch in ids.chunk_by(|a, b| a.stretch() == b.stretch()) {
         read_contents(table, &key, stretch, &mut contents)?;
     }
-    Ok(ColdVideo { facts, filters, shown, contents })
+    Ok(ColdVideo { facts: Some(facts), filters, shown, contents })
 }
 
 /// The contents of one stretch. What is shown is mostly what is latest: that is
@@ -60,17 +66,15 @@ pub fn read(table: &dyn Table, video: &str) -> Result<ColdVideo, StoreError> {
 fn read_contents(
     table: &dyn Table,
     key: &[u8],
-    shown: &[(Bytes, Bytes)],
+    ids: &[CommentId],
     contents: &mut BTreeMap<Bytes, Bytes>,
 ) -> Result<(), StoreError> {
-    let Some((first, _)) = shown.first() else { return Ok(()) };
-    let id = rows::id_of(first).map_err(|error| damaged(error.0))?;
-    let (from, to) = rows::content_range(id.stretch());
-    let limit = shown.len() + shown.len() / 4 + 16;
+    let Some(first) = ids.first() else { return Ok(()) };
+    let (from, to) = rows::content_range(first.stretch());
+    let limit = ids.len() + ids.len() / 4 + 16;
     contents.extend(table.scan(TABLE, key, &from, Some(&to), true, limit)?);
-    for (index_key, _) in shown {
-        let id = rows::id_of(index_key).map_err(|error| damaged(error.0))?;
-        let content_key = rows::content_key(id);
+    for id in ids {
+        let content_key = rows::content_key(*id);
         if !contents.contains_key(&content_key)
             && let Some(content) = table.get(TABLE, key, &content_key)?
         {
@@ -111,14 +115,13 @@ fn check(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
 pub(crate) fn load(cold: &ColdVideo, options: &Options) -> Result<(Video, Seq), StoreError> {
     let bad = |error: tideline_store::codec::BadBytes| damaged(error.0);
     let Some(facts) = &cold.facts else { return Ok((Video::new(options), Seq::ZERO)) };
-    let facts = Facts::decode(facts).map_err(bad)?;
     let filters = cold.filters.as_ref().map(|json| {
         let json = std::str::from_utf8(json).map_err(|_| damaged("filters are not UTF-8"))?;
         Ok::<_, StoreError>(json.into())
     });
     let mut shown = Vec::with_capacity(cold.shown.len());
     for (key, value) in &cold.shown {
-        let id: CommentId = rows::id_of(key).map_err(bad)?;
+        let id = rows::id_in(key).map_err(bad)?;
         let index = rows::decode_index(value).map_err(bad)?;
         let content = cold.contents.get(&rows::content_key(id));
         let content = content.ok_or_else(|| damaged("a comment has no content"))?;
@@ -129,16 +132,15 @@ pub(crate) fn load(cold: &ColdVideo, options: &Options) -> Result<(Video, Seq), 
         shown.push(Comment { id, index, content });
     }
     let seq = facts.seq;
-    Ok((Video::load(options, &facts, filters.transpose()?, shown), seq))
+    Ok((Video::load(options, facts, filters.transpose()?, shown), seq))
 }
 
 pub(crate) fn damaged(what: &str) -> StoreError {
     StoreError::Damaged { file: "tables/danmaku".into(), offset: 0, what: what.into() }
 }
 
-/// Rows of what a video shows, at most.
-const SHOWN_MAX: usize =
-    (SHOWN_PER_VIDEO_MAX + SUBTITLES_PER_VIDEO_MAX + SPECIALS_PER_VIDEO_MAX) as usize + 1;
+/// Rows of what a video shows and does not count, at most.
+const UNCOUNTED_MAX: usize = (SUBTITLES_PER_VIDEO_MAX + SPECIALS_PER_VIDEO_MAX) as usize + 1;
 
 /// The partition's place, as it was last written; the beginning if never.
 pub fn place(table: &dyn Table, partition: PartitionId) -> Result<Place, StoreError> {

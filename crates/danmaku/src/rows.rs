@@ -2,10 +2,10 @@
 //!
 //! | sort key | value | what |
 //! |---|---|---|
-//! | `00` | facts | applied (epoch, seq), settings, counts |
+//! | `00` | facts | applied (epoch, seq), settings, counts by stretch |
 //! | `01` | filters | the owner's list, as JSON |
-//! | `10` stretch id | index | a comment that is shown |
-//! | `20` stretch !rank !id | index | one hidden as overflow: best first |
+//! | `10` stretch id | index | a comment that is shown and does not count |
+//! | `20` stretch !rank !id | index | the queue of a stretch, best first: what is shown, then what is hidden as overflow |
 //! | `30` stretch id | index | one hidden for another reason |
 //! | `40` stretch id | content | what never changes about any of them |
 //! | `50` stretch id | text | of a script or BAS comment: apart, for it may be long |
@@ -16,9 +16,10 @@
 //! Under `u` + user there is an empty row `v` + video for each video that they
 //! wrote on; the rest is theirs alone, see `personal`. Numbers in keys are big-endian, stretches two bytes, ids eight.
 //!
-//! So a video is opened by reading `10` and the contents of what is found
-//! there, and the next comment to return is the first row of its stretch in
-//! `20`: neither depends on how many are hidden.
+//! So a video is opened by reading `10`, of each stretch in `20` as many as it
+//! shows, and the contents of what is found; the next comment to return is the
+//! row behind these. Neither depends on how many are hidden, and a comment that
+//! comes or goes for want of room stays where it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub const FACTS_KEY: &[u8] = &[0];
 /// The sort key of the owner's filters.
 pub const FILTERS_KEY: &[u8] = &[1];
 const SHOWN: u8 = 0x10;
-const OVERFLOW: u8 = 0x20;
+const QUEUE: u8 = 0x20;
 const HIDDEN: u8 = 0x30;
 const CONTENT: u8 = 0x40;
 const TEXT: u8 = 0x50;
@@ -92,29 +93,29 @@ fn placed(kind: u8, id: CommentId) -> Vec<u8> {
 /// Where the index of a comment lies.
 pub fn index_key(id: CommentId, index: &Index) -> Bytes {
     match index.state {
-        State::Shown => placed(SHOWN, id).into(),
-        State::Overflow => overflow_key((index.rank, id)),
+        State::Shown if !index.counts() => placed(SHOWN, id).into(),
+        State::Shown | State::Overflow => queue_key((index.rank, id)),
         _ => placed(HIDDEN, id).into(),
     }
 }
 
 /// Where the index of a comment lies that is not shown: one of these.
 pub fn hidden_keys(id: CommentId) -> [Bytes; 4] {
-    let [a, b, c] = Rank::ALL.map(|rank| overflow_key((rank, id)));
+    let [a, b, c] = Rank::ALL.map(|rank| queue_key((rank, id)));
     [placed(HIDDEN, id).into(), a, b, c]
 }
 
-fn overflow_key((rank, id): Order) -> Bytes {
-    let mut key = vec![OVERFLOW];
+fn queue_key((rank, id): Order) -> Bytes {
+    let mut key = vec![QUEUE];
     key.extend(id.stretch().to_be_bytes());
     key.push(!(rank as u8));
     key.extend((!id.bits()).to_be_bytes());
     key.into()
 }
 
-/// The order that a key of the overflow says.
+/// The order that a key of the queue says.
 pub fn order_of(key: &[u8]) -> Result<Order, BadBytes> {
-    let bad = BadBytes("not a key of the overflow");
+    let bad = BadBytes("not a key of the queue");
     let (&kind, rest) = key.split_first().ok_or(bad)?;
     let (_, rest) = rest.split_at_checked(2).ok_or(bad)?;
     let (&rank, id) = rest.split_first().ok_or(bad)?;
@@ -122,15 +123,17 @@ pub fn order_of(key: &[u8]) -> Result<Order, BadBytes> {
     let id = CommentId::from_bits(bits).ok_or(bad)?;
     let rank = *Rank::ALL.get(usize::from(!rank)).ok_or(bad)?;
     let order = (rank, id);
-    if kind != OVERFLOW || overflow_key(order) != key { Err(bad) } else { Ok(order) }
+    if kind != QUEUE || queue_key(order) != key { Err(bad) } else { Ok(order) }
 }
 
-/// The overflow of a stretch: `from <= key < to`.
-pub fn overflow_range(stretch: u16) -> (Bytes, Bytes) {
-    stretch_range(OVERFLOW, stretch)
+/// The queue of a stretch below an order, or from the best: `from <= key < to`.
+pub fn queue_range(stretch: u16, below: Option<Order>) -> (Bytes, Bytes) {
+    let (from, to) = stretch_range(QUEUE, stretch);
+    let after = |order| Bytes::from([&queue_key(order)[..], &[0]].concat());
+    (below.map_or(from, after), to)
 }
 
-/// Everything that is shown: `from <= key < to`.
+/// What is shown and does not count: `from <= key < to`.
 pub fn shown_range() -> (Bytes, Bytes) {
     (vec![SHOWN].into(), vec![SHOWN + 1].into())
 }
@@ -160,6 +163,11 @@ pub fn text_key(id: CommentId) -> Bytes {
 pub fn id_of(key: &[u8]) -> Result<CommentId, BadBytes> {
     let id = key.last_chunk().map(|id| u64::from_be_bytes(*id)).and_then(CommentId::from_bits);
     id.ok_or(BadBytes("a key without an id"))
+}
+
+/// The id in a key of an index row, of whatever kind.
+pub fn id_in(key: &[u8]) -> Result<CommentId, BadBytes> {
+    if key.first() == Some(&QUEUE) { Ok(order_of(key)?.1) } else { id_of(key) }
 }
 
 /// Where it says that a user wrote a comment.
@@ -212,8 +220,9 @@ pub struct Facts {
     pub settings: Settings,
     /// Comments of any state.
     pub total: u64,
-    /// How many are hidden as overflow, by stretch; none of them 0.
-    pub overflow: Vec<(u16, u64)>,
+    /// By stretch, those with any: how many of its queue are shown, and how
+    /// many hidden.
+    pub queue: Vec<(u16, u32, u64)>,
 }
 
 impl Facts {
@@ -224,9 +233,10 @@ impl Facts {
         put_varint(&mut out, self.seq.0);
         put_settings(&mut out, &self.settings);
         put_varint(&mut out, self.total);
-        for (stretch, count) in &self.overflow {
+        for (stretch, shown, hidden) in &self.queue {
             put_varint(&mut out, u64::from(*stretch));
-            put_varint(&mut out, *count);
+            put_varint(&mut out, u64::from(*shown));
+            put_varint(&mut out, *hidden);
         }
         out
     }
@@ -237,18 +247,19 @@ impl Facts {
         let (epoch, seq) = (Epoch(reader.varint32()?), Seq(reader.varint()?));
         let settings = take_settings(&mut reader)?;
         let total = reader.varint()?;
-        let mut overflow: Vec<(u16, u64)> = Vec::new();
+        let mut queue: Vec<(u16, u32, u64)> = Vec::new();
         while !reader.is_empty() {
             let stretch = u16::try_from(reader.varint()?).ok();
             let stretch = stretch.filter(|at| *at <= stretch_of(PROGRESS_MS_MAX));
             let stretch = stretch.ok_or(BadBytes("a stretch is out of range"))?;
-            let count = reader.varint()?;
-            if count == 0 || overflow.last().is_some_and(|(last, _)| *last >= stretch) {
+            let (shown, hidden) = (reader.varint32()?, reader.varint()?);
+            let none = shown == 0 && hidden == 0;
+            if none || queue.last().is_some_and(|(last, ..)| *last >= stretch) {
                 return Err(BadBytes("counts of stretches are out of order"));
             }
-            overflow.push((stretch, count));
+            queue.push((stretch, shown, hidden));
         }
-        Ok(Self { epoch, seq, settings, total, overflow })
+        Ok(Self { epoch, seq, settings, total, queue })
     }
 }
 

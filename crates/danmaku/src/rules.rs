@@ -140,8 +140,8 @@ impl Rules {
             Step::Fill(_) => {
                 let stretches: Vec<u16> = desk.video.top().unfilled().collect();
                 for at in stretches {
-                    let found = desk.reads.scan(rows::overflow_range(at), false, RESERVE + 1);
-                    let Some(found) = found else { continue };
+                    let below = rows::queue_range(at, desk.video.top().lowest(at));
+                    let Some(found) = desk.reads.scan(below, false, RESERVE + 1) else { continue };
                     let orders: Result<Vec<_>, _> =
                         found.iter().map(|(key, _)| rows::order_of(key)).collect();
                     let Ok(orders) = orders else {

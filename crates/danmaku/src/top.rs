@@ -122,22 +122,20 @@ impl Top {
         (self.scope, self.limit) = (scope, limit);
     }
 
-    /// Overflow comments of each stretch that has any, in order.
-    pub fn overflow_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let counts = self.stretches.iter().map(|(at, stretch)| (*at, stretch.overflow));
-        counts.filter(|(_, count)| *count > 0)
+    /// Comments of each stretch that has any, in order: shown, and overflow.
+    pub fn counts(&self) -> impl Iterator<Item = (u16, u32, u64)> + '_ {
+        self.stretches.iter().map(|(at, s)| (*at, s.shown.len() as u32, s.overflow))
+    }
+
+    /// The lowest comment of a stretch that is shown; its overflow is below.
+    pub fn lowest(&self, at: u16) -> Option<Order> {
+        self.stretches.get(&at)?.shown.first().copied()
     }
 
     /// What becomes of `order` if it comes in now; nothing is changed. To be
     /// asked when there is no other step to take.
     pub fn arrive(&self, order: Order) -> Arrival {
-        let at = order.1.stretch();
-        let below = |stretch: &Stretch| stretch.reserve.last().is_some_and(|best| order < *best);
-        let outranked = match self.scope {
-            Scope::Video => self.stretches.values().any(below),
-            Scope::Segment => self.stretches.get(&at).is_some_and(below),
-        };
-        if outranked {
+        if self.is_outranked(order) {
             return Arrival::Hidden;
         }
         if self.shown < self.limit {
@@ -146,6 +144,16 @@ impl Top {
         match self.gives(Some(order)) {
             Some(low) if low != order => Arrival::Shown(Some(low)),
             _ => Arrival::Hidden,
+        }
+    }
+
+    /// Whether a comment that is hidden as overflow, and compared with `order`,
+    /// is above it. To be asked when there is no other step to take.
+    pub fn is_outranked(&self, order: Order) -> bool {
+        let below = |stretch: &Stretch| stretch.reserve.last().is_some_and(|best| order < *best);
+        match self.scope {
+            Scope::Video => self.stretches.values().any(below),
+            Scope::Segment => self.stretches.get(&order.1.stretch()).is_some_and(below),
         }
     }
 

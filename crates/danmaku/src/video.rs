@@ -99,8 +99,8 @@ impl Video {
         video.feed_from = facts.seq;
         video.filters = filters.as_ref().map(Filters::of_rest).unwrap_or_default();
         video.filters_json = filters;
-        for (stretch, count) in &facts.overflow {
-            video.top.load(*stretch, *count);
+        for (stretch, _, hidden) in facts.queue.iter().filter(|(.., hidden)| *hidden > 0) {
+            video.top.load(*stretch, *hidden);
         }
         for comment in shown {
             video.enter(comment.id, &comment.index, || Some(comment.content.clone()));
@@ -421,8 +421,8 @@ impl Video {
 
     /// The facts as they are to be at rest.
     pub(crate) fn facts(&self, epoch: tideline_types::Epoch, seq: Seq) -> rows::Facts {
-        let overflow = self.top.overflow_counts().collect();
-        rows::Facts { epoch, seq, settings: self.settings, total: self.total, overflow }
+        let queue = self.top.counts().collect();
+        rows::Facts { epoch, seq, settings: self.settings, total: self.total, queue }
     }
 
     /// Bytes in memory, about.

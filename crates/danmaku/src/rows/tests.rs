@@ -73,22 +73,24 @@ proptest! {
     #[test]
     fn facts_read_back(
         seq: u64, epoch: u32, total: u64, settings in any_settings(),
-        overflow in prop::collection::btree_map(0_u16..5966, 1_u64.., 0..9),
+        queue in prop::collection::btree_map(0_u16..5966, (any::<u32>(), 1_u64..), 0..9),
     ) {
-        let overflow = overflow.into_iter().collect();
-        let facts = Facts { epoch: Epoch(epoch), seq: Seq(seq), settings, total, overflow };
+        let queue = queue.into_iter().map(|(at, (shown, hidden))| (at, shown, hidden)).collect();
+        let facts = Facts { epoch: Epoch(epoch), seq: Seq(seq), settings, total, queue };
         prop_assert_eq!(Facts::decode(&facts.encode()), Ok(facts));
     }
 
     #[test]
-    fn keys_of_the_overflow_sort_best_first(a in (0..3_usize, any_id()), b in (0..3_usize, any_id())) {
+    fn keys_of_the_queue_sort_best_first(a in (0..3_usize, any_id()), b in (0..3_usize, any_id())) {
         let [a, b] = [a, b].map(|(rank, id)| (Rank::ALL[rank], id));
-        let keys = [a, b].map(overflow_key);
+        let keys = [a, b].map(queue_key);
         prop_assert_eq!(order_of(&keys[0]), Ok(a));
         if a.1.stretch() == b.1.stretch() {
             prop_assert_eq!(a.cmp(&b), keys[1].cmp(&keys[0]));
-            let (from, to) = overflow_range(a.1.stretch());
+            let (from, to) = queue_range(a.1.stretch(), None);
             prop_assert!(from <= keys[0] && keys[0] < to);
+            let (below, _) = queue_range(a.1.stretch(), Some(a));
+            prop_assert_eq!(below <= keys[1], b < a);
         }
     }
 
@@ -140,9 +142,9 @@ fn the_bytes_of_rows_never_change() {
         seq: Seq(300),
         settings: Settings { duration_ms: Some(9), limit: None, closed: true },
         total: 4,
-        overflow: vec![(0, 1), (3, 2)],
+        queue: vec![(0, 5, 1), (3, 0, 2)],
     };
-    assert_eq!(facts.encode(), [1, 2, 0xac, 2, 10, 0, 1, 4, 0, 1, 3, 2]);
+    assert_eq!(facts.encode(), [1, 2, 0xac, 2, 10, 0, 1, 4, 0, 5, 1, 3, 0, 2]);
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let bits = format!("{:016x}", id.bits());
     assert_eq!(hex(&content_key(id)), format!("400003{bits}"));

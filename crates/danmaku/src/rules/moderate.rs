@@ -139,6 +139,11 @@ fn moderated(
         Action::Rank(rank) => {
             let raised = rank > index.rank;
             index.rank = rank;
+            if index.is_shown() && index.counts() && desk.video.top().is_outranked((rank, id)) {
+                // At once, so that what a stretch shows is always its best.
+                index.state = State::Overflow;
+                return Ok(None);
+            }
             if !raised || index.state != State::Overflow {
                 return Ok(None);
             }

@@ -160,9 +160,9 @@ impl Real {
     /// As after a start: what is shown, and how many are not.
     fn restart(&mut self) {
         let Top { scope, limit, reserve_max, .. } = self.top;
-        let counts: Vec<_> = self.top.overflow_counts().collect();
+        let counts: Vec<_> = self.top.counts().collect();
         self.top = Top::with_reserve(scope, limit, reserve_max);
-        for (at, count) in counts {
+        for (at, _, count) in counts {
             self.top.load(at, count);
         }
         for order in self.shown.clone() {

@@ -166,16 +166,17 @@ fn check_queue(dump: &Dump, limit: u32, scope: Scope) {
         match key[0] {
             0x10 => {
                 let index = rows::decode_index(value).unwrap();
-                assert_eq!(index.state, State::Shown);
-                if index.counts() {
-                    shown.push((index.rank, rows::id_of(key).unwrap()));
-                }
+                assert!(index.is_shown() && !index.counts());
             }
             0x20 => {
                 let index = rows::decode_index(value).unwrap();
                 let order = rows::order_of(key).unwrap();
-                assert_eq!((index.state, index.rank), (State::Overflow, order.0));
-                overflow.push(order);
+                assert!(index.counts() && index.rank == order.0);
+                match index.state {
+                    State::Shown => shown.push(order),
+                    State::Overflow => overflow.push(order),
+                    other => panic!("{other:?} in the queue"),
+                }
             }
             _ => {}
         }
