@@ -50,7 +50,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let gateway = open_gateway(&engines, &queue, &history, &danmaku, &catalogue, options.gateway)?;
     let faces = failing("listening", gateway.bind().await)?;
     if args.demo {
-        demo::fill(&history, &catalogue, engines.clock.now()).await?;
+        demo::fill(&history, &danmaku, &catalogue, engines.clock.now()).await?;
     }
     let cleaning = clean_forever(queue.clone(), engines.clock.clone());
 
