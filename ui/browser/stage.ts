@@ -24,6 +24,9 @@ const ARGS = [
   "--autoplay-policy=no-user-gesture-required",
 ];
 
+/** The longest that a browser may take for one step. */
+const WAIT_MS = 60_000;
+
 /** How a page is opened. */
 export interface View {
   width?: 1280 | 390;
@@ -38,6 +41,8 @@ export class Stage {
 
   private constructor(
     readonly base: string,
+    /** The admin token, where the server asks for tokens. */
+    readonly token: string | undefined,
     readonly browser: Browser,
     readonly close: () => Promise<void>,
   ) {}
@@ -52,9 +57,13 @@ export class Stage {
         stdio: ["ignore", "pipe", "ignore"],
       },
     );
-    const base = await addressOf(server);
-    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGS });
-    return new Stage(base, browser, async () => {
+    const { base, token } = await bannerOf(server);
+    const browser = await chromium.launch({
+      executablePath: "/usr/bin/chromium",
+      args: ARGS,
+      timeout: WAIT_MS,
+    });
+    return new Stage(base, token, browser, async () => {
       await browser.close();
       const ended = new Promise((done) => server.once("exit", done));
       server.kill("SIGTERM");
@@ -83,6 +92,7 @@ export class Stage {
     await context.addInitScript((kept) => {
       if (localStorage.length === 0) localStorage.setItem("tideline", kept);
     }, JSON.stringify({ user }));
+    context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     page.on("pageerror", (error) => this.faults.push(String(error)));
     page.on("console", (line) => line.type() === "error" && this.faults.push(line.text()));
@@ -104,14 +114,17 @@ export async function shoot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(SHOTS, `${name}.png`), animations: "disabled" });
 }
 
-/** The address that the server prints when it is ready. */
-function addressOf(server: ChildProcess): Promise<string> {
+/** What the server prints when it is ready. */
+function bannerOf(server: ChildProcess): Promise<{ base: string; token: string | undefined }> {
   return new Promise((found, failed) => {
+    let base = "";
+    let token: string | undefined;
     server.once("error", failed);
     server.once("exit", (code) => failed(new Error(`${PROGRAM} ended with ${code}`)));
     createInterface({ input: server.stdout! }).on("line", (line) => {
-      const address = /HTTP {2}(http:\S+)/.exec(line)?.[1];
-      if (address) found(address);
+      base = /HTTP {2}(http:\S+)/.exec(line)?.[1] ?? base;
+      token = /TIDELINE_TOKEN=(\S+)/.exec(line)?.[1] ?? token;
+      if (line.startsWith("Ctrl-C")) found({ base, token });
     });
   });
 }

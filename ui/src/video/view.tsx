@@ -1,6 +1,15 @@
 // One video: it goes on where it was left, and says where it is.
 
-import { type Client, Heartbeats, openQueue, type Row } from "@tideline/web";
+import {
+  type Client,
+  type Comment,
+  Heartbeats,
+  type History,
+  Live,
+  openQueue,
+  type Row,
+  Viewer,
+} from "@tideline/web";
 import { artplayer } from "@tideline/web/artplayer";
 import type Artplayer from "artplayer";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -25,16 +34,19 @@ export function VideoView({ id }: { id: string }) {
   useEffect(() => {
     let close = () => {};
     let here = true;
+    // One connection for marks and comments.
+    const live = new Live(client);
+    live.connect();
     const open = async () => {
       const [found, heartbeats, players] = await Promise.all([
         history.progress("video", id),
-        beats(client, history),
+        beats(history, live),
         import("./player.js"),
       ]);
       if (!here || !box.current) return heartbeats.close();
       const was = found.found ? found : undefined;
       setRow(was ?? null);
-      const comments = features.danmaku ? connect(client, id, taste) : null;
+      const comments = features.danmaku ? connect(client, id, live, taste) : null;
       const player = players.make(box.current, CLIP, language, comments?.options);
       comments?.attach(player);
       player.on("ready", () => {
@@ -63,6 +75,7 @@ export function VideoView({ id }: { id: string }) {
     return () => {
       here = false;
       close();
+      live.close();
       setArt(null);
     };
     // Another language makes no other player: it goes on.
@@ -90,14 +103,13 @@ export function VideoView({ id }: { id: string }) {
   );
 }
 
-function connect(client: Client, id: string, taste: { current: Taste }): Connector {
-  const made: Connector = artplayer(client, id, {
-    shows: (comment) => shower(taste.current, (ms) => made.viewer.segmentOf(ms))(comment),
-  });
-  return made;
+function connect(client: Client, id: string, live: Live, taste: { current: Taste }): Connector {
+  const viewer = new Viewer(client, id, live);
+  const shows = (comment: Comment) => shower(taste.current, (ms) => viewer.segmentOf(ms))(comment);
+  return artplayer(client, id, { shows }, viewer);
 }
 
-async function beats(client: Client, history: Heartbeats["history"]): Promise<Heartbeats> {
+async function beats(history: History, live: Live): Promise<Heartbeats> {
   // Each user's marks wait apart from others'.
-  return new Heartbeats(history, await openQueue(`tideline-${client.user}`));
+  return new Heartbeats(history, await openQueue(`tideline-${history.client.user}`), { live });
 }

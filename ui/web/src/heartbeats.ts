@@ -7,6 +7,7 @@
 
 import { Problem } from "./client.js";
 import type { History, Mark, Taken } from "./history.js";
+import type { Live } from "./live.js";
 import type { KeptMark, Queue } from "./queue.js";
 
 /** Times, all in ms, and what a browser gives. */
@@ -21,6 +22,8 @@ export interface HeartbeatOptions {
   retryMaxMs?: number;
   /** A new name for a mark. Default: `crypto.randomUUID`. */
   name?: () => string;
+  /** Marks go by this connection while it is open. */
+  live?: Pick<Live, "progress">;
 }
 
 /** What a media element says of itself; ArtPlayer and DPlayer have one as `video`. */
@@ -33,7 +36,8 @@ export type Media = Pick<
 const MERGE_MAX = 200;
 
 export class Heartbeats {
-  readonly #options: Required<HeartbeatOptions>;
+  readonly #options: Required<Omit<HeartbeatOptions, "live">>;
+  readonly #live: HeartbeatOptions["live"];
   #sending = false;
   /** The end of the call that is under way. */
   #ended: Promise<void> = Promise.resolve();
@@ -44,8 +48,9 @@ export class Heartbeats {
   constructor(
     readonly history: History,
     readonly queue: Queue,
-    options: HeartbeatOptions = {},
+    { live, ...options }: HeartbeatOptions = {},
   ) {
+    this.#live = live;
     this.#options = {
       intervalMs: 15_000,
       callMs: 10_000,
@@ -71,8 +76,7 @@ export class Heartbeats {
       end = done;
     });
     try {
-      const signal = AbortSignal.timeout(this.#options.callMs);
-      const taken = await this.history.record([kept], { signal });
+      const taken = await this.#send(kept);
       // It answers: what waits may go as well.
       if (this.#wait > 0) this.#retry(0);
       return taken;
@@ -85,6 +89,17 @@ export class Heartbeats {
       this.#sending = false;
       end();
     }
+  }
+
+  async #send(mark: KeptMark): Promise<Taken> {
+    const { callMs } = this.#options;
+    const sent = this.#live?.progress([mark]);
+    if (!sent) return this.history.record([mark], { signal: AbortSignal.timeout(callMs) });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, no) => {
+      timer = setTimeout(() => no(new Problem("offline", "no answer in time", 0)), callMs);
+    });
+    return Promise.race([sent, late]).finally(() => clearTimeout(timer));
   }
 
   /** A last mark when the page is left; kept until it is known to have arrived. */

@@ -1,11 +1,12 @@
-// The live connection: comments down, authenticated once.
+// The live connection: marks up and comments down, authenticated once.
 //
 // Joins rooms with the seq that is held, and joins again after a lost
 // connection with what came since: no gap. Waits between tries grow from one
 // second to thirty, spread so that viewers do not come back all at once.
 
-import type { Client } from "./client.js";
+import { type Client, Problem } from "./client.js";
 import type { Comment } from "./danmaku.js";
+import type { Mark, Taken } from "./history.js";
 import type { Push } from "./room.js";
 
 /** What a room tells whoever joined it. */
@@ -30,6 +31,13 @@ export interface LiveOptions {
 const PROTOCOL = "tideline.v1.json";
 const WAIT_MS = 1000;
 const WAIT_MAX_MS = 30_000;
+/** Frames with marks that may wait for their answers at once; as many as the server takes. */
+const UNDER_WAY_MAX = 16;
+
+interface Waiting {
+  yes: (taken: Taken) => void;
+  no: (problem: Problem) => void;
+}
 
 export class Live {
   readonly #rooms = new Map<string, Ear>();
@@ -39,6 +47,8 @@ export class Live {
   #tries = 0;
   #opening = false;
   #closed = false;
+  #id = 0;
+  readonly #waiting = new Map<number, Waiting>();
 
   constructor(
     readonly client: Client,
@@ -65,6 +75,21 @@ export class Live {
     };
   }
 
+  /** Opens the connection for marks alone; it is opened again when it is lost. */
+  connect(): void {
+    void this.#open();
+  }
+
+  /** Sends marks this way, if it is open now and has room; else undefined. */
+  progress(marks: readonly Mark[]): Promise<Taken> | undefined {
+    if (!this.#isOpen || this.#waiting.size >= UNDER_WAY_MAX) return undefined;
+    const id = ++this.#id;
+    const { user, now } = this.client;
+    const named = marks.map((mark) => ({ ...mark, user }));
+    this.#say({ type: "progress", id, client_now_ms: now(), marks: named });
+    return new Promise((yes, no) => this.#waiting.set(id, { yes, no }));
+  }
+
   /** Joins again from where the ear says. */
   rejoin(video: string): void {
     const room = `video:${video}`;
@@ -77,6 +102,7 @@ export class Live {
     clearTimeout(this.#timer);
     this.#socket?.close(1000);
     this.#socket = undefined;
+    this.#lose();
   }
 
   get #isOpen(): boolean {
@@ -110,8 +136,15 @@ export class Live {
     socket.onclose = () => {
       if (this.#socket !== socket) return;
       this.#socket = undefined;
+      this.#lose();
       this.#again();
     };
+  }
+
+  /** Nobody answers any more; the marks may have arrived all the same. */
+  #lose(): void {
+    for (const { no } of this.#waiting.values()) no(new Problem("offline", "connection lost", 0));
+    this.#waiting.clear();
   }
 
   #again(): void {
@@ -130,6 +163,14 @@ export class Live {
   }
 
   #hear(text: string): void {
+    const answer = readAnswer(text);
+    if (answer) {
+      const waiting = this.#waiting.get(answer.id);
+      this.#waiting.delete(answer.id);
+      if (answer.problem) waiting?.no(answer.problem);
+      else waiting?.yes(answer.taken);
+      return;
+    }
     const frame = read(text);
     const ear = frame && this.#rooms.get(frame.room);
     if (!frame || !ear) return;
@@ -139,6 +180,30 @@ export class Live {
     for (const push of frame.pushes) ear.push(push);
     if (frame.seq !== undefined) ear.covered?.(frame.seq);
     if (frame.viewers !== undefined) ear.viewers?.(frame.viewers);
+  }
+}
+
+type Answer = { id: number; taken: Taken; problem?: never } | { id: number; problem: Problem };
+
+/** The answer to a frame of marks; undefined for anything else. */
+export function readAnswer(text: string): Answer | undefined {
+  const frame = parse(text);
+  const { type, id, ...rest } = frame ?? {};
+  if (typeof id !== "number") return undefined;
+  if (type === "ack") return { id, taken: rest as unknown as Taken };
+  if (type !== "error") return undefined;
+  const { code, detail, retry_after_ms } = rest;
+  const wait = typeof retry_after_ms === "number" ? retry_after_ms : undefined;
+  // Whoever may come back is told as over HTTP.
+  const passing = ["rate_limited", "overloaded", "internal"].includes(String(code)) ? 503 : 400;
+  return { id, problem: new Problem(String(code), String(detail), passing, wait) };
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(text) ?? undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -153,19 +218,14 @@ interface Frame {
 
 /** What a frame says of a room; undefined for what is not of one. */
 export function read(text: string): Frame | undefined {
-  let frame: Record<string, unknown>;
-  try {
-    frame = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const frame = parse(text);
   const { type, room, seq, viewers } = frame ?? {};
   if (typeof room !== "string") return undefined;
   const at = seq === undefined ? undefined : Number(seq);
   const count = typeof viewers === "number" ? { viewers } : {};
   if (type === "lagged") return { room, pushes: [], lagged: at ?? 0, ...count };
   if (type !== "danmaku") return { room, pushes: [], ...count };
-  const items = Array.isArray(frame.items) ? frame.items : [];
+  const items = Array.isArray(frame?.items) ? frame.items : [];
   const pushes = items.map(readPush).filter((push) => push !== undefined);
   return { room, pushes, ...(at === undefined ? {} : { seq: at }), ...count };
 }

@@ -75,6 +75,17 @@ export class Room {
     return difference(before, kept.comments);
   }
 
+  /**
+   * A segment that was not there when the rest was loaded has its first comment:
+   * true if this is the first word of it.
+   */
+  begin(segment: number): boolean {
+    const kept = this.#kept(segment);
+    if (kept.seq >= 0) return false;
+    kept.seq = 0;
+    return true;
+  }
+
   /** Something came live, or as the answer to one's own post. */
   push(push: Push): News {
     const kept = this.#kept(push.segment);

@@ -80,7 +80,7 @@ export class Viewer {
       const posted = await this.danmaku.post(draft);
       const { seq, ...comment } = posted;
       const segment = this.segmentOf(comment.progress_ms);
-      this.#tell(this.room.push({ seq, segment, id: comment.id, comment }), true);
+      this.#take({ seq, segment, id: comment.id, comment }, true);
       return posted;
     } finally {
       this.#posting--;
@@ -95,15 +95,24 @@ export class Viewer {
     this.#listeners.clear();
   }
 
-  /** The segment of a time: the last one holds what lies behind it. */
+  /** The segment of a time; the very end of a video is in the last one. */
   segmentOf(ms: number): number {
-    const { segment_ms = 360_000, segments = 1 } = this.#view ?? {};
-    return Math.min(Math.floor(ms / segment_ms) + 1, Math.max(segments, 1));
+    const { segment_ms = 360_000, segments = 0 } = this.#view ?? {};
+    const isEnd = segments > 0 && ms === segments * segment_ms;
+    return isEnd ? segments : Math.floor(ms / segment_ms) + 1;
   }
 
   #hear(push: Push): void {
     if (this.#posting > 0) this.#waiting.push(push);
-    else this.#tell(this.room.push(push), false);
+    else this.#take(push, false);
+  }
+
+  #take(push: Push, own: boolean): void {
+    const { segment } = push;
+    const isNew = this.room.begin(segment);
+    this.#tell(this.room.push(push), own);
+    // Of a video that grows: it may hold more than was pushed.
+    if (isNew) void this.#reload([segment]).catch(() => undefined);
   }
 
   async #reload(segments: readonly number[]): Promise<void> {

@@ -1,7 +1,8 @@
 import { IDBFactory } from "fake-indexeddb";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Problem } from "../src/client.js";
 import { Heartbeats, type Media } from "../src/heartbeats.js";
-import { History } from "../src/history.js";
+import { History, type Mark, type Taken } from "../src/history.js";
 import { type KeptMark, MemoryQueue, openQueue, type Queue } from "../src/queue.js";
 import { type Reply, Script, settle } from "./server.js";
 
@@ -61,12 +62,14 @@ it("keeps a mark that was lost, and sends the same mark again", async () => {
 it("waits longer after each failure, and not for ever", async () => {
   const { server, heartbeats } = beats([{ status: 503 }]);
   await heartbeats.beat(mark);
+  const began = Date.now();
   const at: number[] = [];
-  for (let second = 0; second < 1500 && at.length < 9; second++) {
-    const before = server.asked.length;
-    await pass(1000);
-    if (server.asked.length > before) at.push(second + 1);
+  while (at.length < 9) {
+    await vi.advanceTimersToNextTimerAsync();
+    await settle();
+    at.push((Date.now() - began) / 1000);
   }
+  expect(server.asked).toHaveLength(10);
   expect(at).toEqual([5, 15, 35, 75, 155, 315, 615, 915, 1215]);
 });
 
@@ -97,6 +100,42 @@ it("drops what is refused for good, and keeps what another token may send", asyn
   expect(await heartbeats.flush()).toBe(0);
   expect(await ids(queue)).toEqual(["e2"]);
   heartbeats.close();
+});
+
+it("goes by the live connection while it is open, and loses nothing with it", async () => {
+  const server = new Script([{}]);
+  const queue = new MemoryQueue();
+  const said: unknown[] = [];
+  const answers: (() => Promise<Taken> | undefined)[] = [
+    async () => ({ accepted: 1 }) as Taken,
+    () => Promise.reject(new Problem("offline", "connection lost", 0)),
+    () => new Promise<Taken>(() => {}),
+    () => undefined,
+  ];
+  const live = {
+    progress: (marks: readonly Mark[]) => {
+      said.push(...marks);
+      return answers.shift()?.();
+    },
+  };
+  let names = 0;
+  const heartbeats = new Heartbeats(new History(server.client()), queue, {
+    live,
+    name: () => `e${++names}`,
+  });
+  expect(await heartbeats.beat(mark)).toEqual({ accepted: 1 });
+  expect(server.asked).toEqual([]);
+  await heartbeats.beat(mark);
+  expect(await ids(queue)).toEqual(["e2"]);
+  const silent = heartbeats.beat(mark);
+  await pass(10_000);
+  await silent;
+  expect(server.asked.map(({ path }) => path.split("/").at(-1))).toEqual(["history:merge"]);
+  expect(server.asked[0]?.body).toMatchObject([{ event_id: "e2" }, { event_id: "e3" }]);
+  await heartbeats.beat(mark);
+  expect(said).toHaveLength(4);
+  expect(server.asked[1]?.body).toMatchObject([{ event_id: "e4" }]);
+  expect(await ids(queue)).toEqual([]);
 });
 
 it("sends the marks of this user alone", async () => {

@@ -44,5 +44,5 @@ export class Script {
 
 /** Lets everything go on that needs no time. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await new Promise((next) => setImmediate(next));
+  for (let turn = 0; turn < 20; turn++) await new Promise((next) => setImmediate(next));
 }

@@ -18,11 +18,18 @@ class Room {
   /** Answers to posts wait for it. */
   gate: Promise<void> = Promise.resolve();
   lose = 0;
+  segments = 1;
 
   readonly fetch = (async (address: string, init: RequestInit) => {
     const path = new URL(address).pathname;
     if (path.endsWith("/view")) {
-      return Response.json({ segments: 1, segment_ms: 360_000, total: 9, shown: 9, limit: 300 });
+      return Response.json({
+        segments: this.segments,
+        segment_ms: 360_000,
+        total: 9,
+        shown: 9,
+        limit: 300,
+      });
     }
     if (path.includes("/segments/")) {
       const headers = { "x-tideline-seq": String(this.bodySeq ?? this.seq) };
@@ -165,6 +172,42 @@ describe("a live connection", () => {
     viewer.close();
   });
 
+  it("takes marks up, and gives each the answer to it", async () => {
+    const { room, client } = stage();
+    const live = room.live(client);
+    expect(live.progress([])).toBeUndefined();
+    live.connect();
+    await settle();
+    const socket = room.sockets[0]!;
+    socket.open();
+    const [one, two, three] = [1, 2, 3].map((n) =>
+      live.progress([{ kind: "video", id: String(n) }])!.catch((problem) => problem),
+    );
+    expect(socket.said[0]).toMatchObject({
+      type: "progress",
+      id: 1,
+      marks: [{ kind: "video", id: "1", user: "ann" }],
+    });
+    socket.down({ type: "error", id: 2, code: "rate_limited", detail: "x", retry_after_ms: 9 });
+    socket.down({ type: "ack", id: 1, accepted: 1 });
+    expect(await one).toEqual({ accepted: 1 });
+    expect(await two).toMatchObject({ code: "rate_limited", isTransient: true, retryAfterMs: 9 });
+    socket.close();
+    expect(await three).toMatchObject({ code: "offline", isTransient: true });
+    live.close();
+  });
+
+  it("takes no more marks than the server has under way", async () => {
+    const { room, client } = stage();
+    const live = room.live(client);
+    live.connect();
+    await settle();
+    room.sockets[0]?.open();
+    const sent = Array.from({ length: 17 }, () => live.progress([])?.catch(() => undefined));
+    expect(sent.map((one) => one !== undefined)).toEqual([...Array(16).fill(true), false]);
+    live.close();
+  });
+
   it("reads no frame that is not of a room, and no push without a place", () => {
     for (const bad of ["", "null", "[]", '{"type":"ack"}', '{"type":"danmaku"}']) {
       expect(read(bad)).toBeUndefined();
@@ -213,6 +256,26 @@ describe("a viewer", () => {
           ],
     );
     expect(viewer.room.comments()).toHaveLength(2);
+    viewer.close();
+  });
+
+  it("shows comments of a segment that was not there when it opened, each once", async () => {
+    const { room, viewer } = stage();
+    room.segments = 0;
+    expect(await viewer.open()).toEqual([]);
+    await settle();
+    room.sockets[0]?.open();
+    const told: string[] = [];
+    viewer.listen(({ shown }) => told.push(...shown.map(({ id }) => id)));
+    // One that was not pushed: posted between the view and the join.
+    room.items.push(comment("5", 1));
+    room.say("6", 2);
+    await settle();
+    await viewer.post({ text: "mine", progress_ms: 3 });
+    await settle();
+    expect(told).toEqual(["6", "5", "902"]);
+    expect(viewer.room.comments().map(({ id }) => id)).toEqual(["5", "6", "902"]);
+    expect([0, 359_999, 360_000].map((ms) => viewer.segmentOf(ms))).toEqual([1, 1, 2]);
     viewer.close();
   });
 
