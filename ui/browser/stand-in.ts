@@ -11,7 +11,12 @@ interface Item {
   [field: string]: unknown;
 }
 
-const VIEW = "/v1/videos/{video}/danmaku/view";
+/** The calls that the pages look for. */
+const PATHS = [
+  "/v1/videos/{video}/danmaku/view",
+  "/v1/users/{user}/danmaku/filters",
+  "/v1/users/{user}/danmaku/flags",
+];
 
 export class StandIn {
   items: Item[] = [];
@@ -51,7 +56,7 @@ export class StandIn {
     await context.route("**/openapi.json", async (route) => {
       const response = await route.fetch();
       const document = await response.json();
-      document.paths[VIEW] ??= {};
+      for (const path of PATHS) document.paths[path] ??= {};
       await route.fulfill({ response, json: document });
     });
     await context.route(/\/v1\/(videos|users\/[^/]+\/danmaku)/, (route) => this.#answer(route));
@@ -89,7 +94,7 @@ export class StandIn {
       return route.fulfill({ body: Buffer.concat([length, head]) });
     }
     if (path === "" && request.method() === "POST") {
-      const { client_id: _, text, progress_ms, ...more } = body;
+      const { client_id: _, user: __, text, progress_ms, ...more } = body;
       const item = this.add(text, progress_ms, more);
       return json({ ...item, seq: this.#seq }, 201);
     }

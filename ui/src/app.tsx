@@ -2,7 +2,7 @@
 
 import { History } from "@tideline/web";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Context, clientOf, type Features, featuresOf, Shared } from "./context.js";
+import { type Context, clientOf, type Features, featuresOf, NOTHING, Shared } from "./context.js";
 import { HistoryView } from "./history/view.js";
 import { OwnerView } from "./owner/view.js";
 import { Icon } from "./parts/icon.js";
@@ -40,7 +40,7 @@ export function App() {
     settings,
     client,
     history,
-    features: features ?? { danmaku: false },
+    features: features ?? NOTHING,
     say,
     askWho: () => setAsking(true),
   };

@@ -10,13 +10,24 @@ import type { Language, Words } from "./words.js";
 export interface Features {
   /** Comments across videos. */
   danmaku: boolean;
+  /** It keeps what a viewer does not want to see; else the browser does. */
+  rules: boolean;
+  /** It knows how much a viewer would like each comment. */
+  flags: boolean;
 }
+
+/** No comments at all. */
+export const NOTHING: Features = { danmaku: false, rules: false, flags: false };
 
 /** Asks the server, by its description of itself; less is taken for what does not answer. */
 export async function featuresOf(client: Client): Promise<Features> {
   const asked = client.json<{ paths?: object }>("GET", "/openapi.json");
   const { paths = {} } = await asked.catch(() => ({ paths: {} }));
-  return { danmaku: "/v1/videos/{video}/danmaku/view" in paths };
+  return {
+    danmaku: "/v1/videos/{video}/danmaku/view" in paths,
+    rules: "/v1/users/{user}/danmaku/filters" in paths,
+    flags: "/v1/users/{user}/danmaku/flags" in paths,
+  };
 }
 
 export interface Context {

@@ -1,6 +1,7 @@
 // What a person chose: kept in the browser, the token only until the tab is
 // closed. Storage may be refused; then the choice holds for the page.
 
+import type { Rule } from "@tideline/web";
 import { type Language, preferred } from "./words.js";
 
 export type Theme = "auto" | "light" | "dark";
@@ -14,6 +15,7 @@ export interface Settings {
 }
 
 const KEY = "tideline";
+const RULES = "tideline-rules";
 /** Whom `--demo` has data of. */
 export const DEMO_USER = "demo";
 
@@ -35,6 +37,16 @@ export function keep(settings: Settings): void {
   const { token, ...rest } = settings;
   read(() => localStorage.setItem(KEY, JSON.stringify(rest)));
   read(() => sessionStorage.setItem(KEY, token));
+}
+
+/** Rules of a viewer that this browser keeps, where the server does not. */
+export function loadRules(): Rule[] {
+  const kept = read(() => JSON.parse(localStorage.getItem(RULES) ?? "[]"));
+  return Array.isArray(kept) ? kept.filter((rule) => typeof rule?.filter === "string") : [];
+}
+
+export function keepRules(rules: readonly Rule[]): void {
+  read(() => localStorage.setItem(RULES, JSON.stringify(rules)));
 }
 
 /** Makes the document look as chosen. */

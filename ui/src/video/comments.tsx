@@ -5,6 +5,7 @@ import type Artplayer from "artplayer";
 import { useEffect, useState } from "preact/hooks";
 import { tell, useShared } from "../context.js";
 import { Icon } from "../parts/icon.js";
+import { keepRules, loadRules } from "../settings.js";
 import { place } from "../words.js";
 import { LEVEL_MAX, shower, type Taste } from "./rules.js";
 import type { Connector } from "./view.js";
@@ -21,7 +22,7 @@ interface Props {
 }
 
 export function Comments({ video, art, connector, taste }: Props) {
-  const { words, say, settings } = useShared();
+  const { words, say, settings, features } = useShared();
   const { viewer } = connector;
   const [, again] = useState(0);
   const [rules, setRules] = useState<readonly Rule[]>([]);
@@ -32,7 +33,8 @@ export function Comments({ video, art, connector, taste }: Props) {
     const changed = () => again((n) => n + 1);
     const stop = viewer.listen(changed);
     art.on("artplayerPluginDanmuku:loaded" as "ready", changed);
-    viewer.danmaku.filters().then(setRules, failed);
+    if (features.rules) viewer.danmaku.filters().then(setRules, failed);
+    else setRules(loadRules());
     return stop;
   }, [viewer, art]);
 
@@ -54,7 +56,8 @@ export function Comments({ video, art, connector, taste }: Props) {
   const shown = viewer.room.comments().filter(shows);
 
   const change = async (next: readonly Rule[]) => {
-    await viewer.danmaku.setFilters(next);
+    if (features.rules) await viewer.danmaku.setFilters(next);
+    else keepRules(next);
     setRules(next);
   };
 
@@ -87,16 +90,18 @@ export function Comments({ video, art, connector, taste }: Props) {
       <Send send={(text, mode, color) => connector.send({ text, mode, color })} failed={failed} />
       <details>
         <summary>{words.taste}</summary>
-        <label class="level">
-          {words.level(level)}
-          <input
-            type="range"
-            min={0}
-            max={LEVEL_MAX}
-            value={level}
-            onInput={(event) => setLevel(Number(event.currentTarget.value))}
-          />
-        </label>
+        {features.flags && (
+          <label class="level">
+            {words.level(level)}
+            <input
+              type="range"
+              min={0}
+              max={LEVEL_MAX}
+              value={level}
+              onInput={(event) => setLevel(Number(event.currentTarget.value))}
+            />
+          </label>
+        )}
         <Rules rules={rules} change={(next) => void change(next).catch(failed)} />
       </details>
       <p class="note">

@@ -141,7 +141,7 @@ export class Danmaku {
 
   /** Posts a comment. Tried once more with the same name if the answer was lost. */
   async post(draft: Draft): Promise<Posted> {
-    const body = { client_id: newName(), ...draft };
+    const body = { client_id: newName(), user: this.client.user, ...draft };
     const post = () => this.client.json<Posted>("POST", this.#path(), { body });
     return post().catch((error) => {
       if (error instanceof Problem && error.code === "offline") return post();

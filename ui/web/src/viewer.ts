@@ -25,6 +25,8 @@ export type Listener = (news: Told) => void;
 
 /** How long to wait before bodies are loaded again that were too old, in ms. */
 const RELOAD_MS = 1000;
+/** Until the server says it. */
+const SEGMENT_MS = 360_000;
 
 export class Viewer {
   readonly danmaku: Danmaku;
@@ -95,11 +97,9 @@ export class Viewer {
     this.#listeners.clear();
   }
 
-  /** The segment of a time; the very end of a video is in the last one. */
+  /** The segment of a time, from 1. */
   segmentOf(ms: number): number {
-    const { segment_ms = 360_000, segments = 0 } = this.#view ?? {};
-    const isEnd = segments > 0 && ms === segments * segment_ms;
-    return isEnd ? segments : Math.floor(ms / segment_ms) + 1;
+    return Math.floor(ms / (this.#view?.segment_ms ?? SEGMENT_MS)) + 1;
   }
 
   #hear(push: Push): void {

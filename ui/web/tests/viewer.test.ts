@@ -44,7 +44,7 @@ class Room {
     if (draft.text === "bad") {
       return Response.json({ code: "forbidden_text", detail: "text" }, { status: 400 });
     }
-    const { client_id: _, ...rest } = draft;
+    const { client_id: _, user: __, ...rest } = draft;
     const made = comment(id, draft.progress_ms, rest);
     this.seq = seq;
     this.items.push(made);
