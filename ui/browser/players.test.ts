@@ -6,12 +6,11 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Room } from "./room.js";
 import { Stage } from "./stage.js";
-import { StandIn } from "./stand-in.js";
 
 const UI = resolve(import.meta.dirname, "..");
 const XSS = "<img src=x onerror=\"window.broken='yes'\">";
-const VIDEO = "players";
 
 /** Files that pages load: a player's own, and ours. */
 const FILES: Record<string, string> = {
@@ -21,19 +20,19 @@ const FILES: Record<string, string> = {
 };
 
 const SCRIPTS = {
-  dplayer: `
+  dplayer: (video: string) => `
     import { Client } from "./web/index.js";
     import { dplayer } from "./web/dplayer.js";
-    const tideline = dplayer(new Client({ user: "ann" }), "${VIDEO}");
+    const tideline = dplayer(new Client({ user: "ann" }), "${video}");
     window.player = new DPlayer({
       container: document.querySelector("#box"), video: { url: "/demo/tide.webm" }, volume: 0, ...tideline.options,
     });
     tideline.attach(player);
     window.list = () => player.danmaku.dan.map(({ text }) => text);`,
-  artplayer: `
+  artplayer: (video: string) => `
     import { Client } from "./web/index.js";
     import { artplayer } from "./web/artplayer.js";
-    const tideline = artplayer(new Client({ user: "ann" }), "${VIDEO}");
+    const tideline = artplayer(new Client({ user: "ann" }), "${video}");
     window.player = new Artplayer({
       container: "#box", url: "/demo/tide.webm", muted: true,
       plugins: [artplayerPluginDanmuku({ ...tideline.options, lockTime: 1 })],
@@ -73,15 +72,14 @@ afterAll(async () => {
 });
 
 /** Opens a page with a player and nothing else. */
-async function open(name: Name, room: StandIn): Promise<Page> {
+async function open(name: Name, { video }: Room, script = SCRIPTS[name](video)): Promise<Page> {
   const page = await stage.visitor();
-  await room.serve(page.context());
   await page.route("**/players-test/**", (route) => {
     const file = new URL(route.request().url()).pathname.split("/players-test/")[1] ?? "";
     if (file === "page.html") {
       const libraries = LIBRARIES[name].map((one) => `<script src="${one}"></script>`).join("");
       const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="/icon.svg">${libraries}
-        <div id="box" style="width:640px;height:360px"></div><script type="module">${SCRIPTS[name]}</script>`;
+        <div id="box" style="width:640px;height:360px"></div><script type="module">${script}</script>`;
       return route.fulfill({ body: html, contentType: "text/html" });
     }
     const path = FILES[file] ?? join("web/dist", file.replace(/^web\//, ""));
@@ -126,11 +124,11 @@ async function send(page: Page, name: Name, text: string): Promise<void> {
 
 describe.each(["dplayer", "artplayer"] as const)("%s", (name) => {
   it("loads, shows, sends and receives: every comment once, markup as text", async () => {
-    const room = new StandIn(VIDEO);
-    room.add("early", 500);
-    room.add(XSS, 10_200, { mode: "top" });
-    room.add("code", 10_300, { mode: "bas" });
-    room.add("late", 50_000);
+    const room = new Room(stage, `sent-${name}`);
+    await room.add("early", 500);
+    await room.add(XSS, 10_200, { mode: "top" });
+    await room.add("code", 10_300, { mode: "bas" });
+    await room.add("late", 50_000);
     const [ann, ben] = [await open(name, room), await open(name, room)];
     // All but the code.
     const there = 3;
@@ -142,10 +140,10 @@ describe.each(["dplayer", "artplayer"] as const)("%s", (name) => {
     await send(ann, name, "hello from ann");
     await expect.poll(() => drawn(ben, name, "hello from ann")).toBe(1);
     await expect.poll(() => drawn(ann, name, "hello from ann")).toBe(1);
-    expect(room.items.filter(({ text }) => text === "hello from ann")).toHaveLength(1);
-    const others = room.add("from elsewhere", 55_000);
-    await expect.poll(async () => (await list(ben)).includes(others.text)).toBe(true);
+    expect((await room.all()).filter(({ text }) => text === "hello from ann")).toHaveLength(1);
+    await room.add("from elsewhere", 55_000);
     for (const page of [ann, ben]) {
+      await expect.poll(async () => (await list(page)).includes("from elsewhere")).toBe(true);
       const all = await list(page);
       expect(all.filter((text) => text === "hello from ann")).toHaveLength(1);
       expect(all.filter((text) => text === "from elsewhere")).toHaveLength(1);
@@ -156,8 +154,8 @@ describe.each(["dplayer", "artplayer"] as const)("%s", (name) => {
   });
 
   it("draws comments that can be seen: a paused layer is made of pixels", async () => {
-    const room = new StandIn(VIDEO);
-    room.add("SEEN", 10_200, { mode: "top", color: "#ff0000" });
+    const room = new Room(stage, `seen-${name}`);
+    await room.add("SEEN", 10_200, { mode: "top", color: "#ff0000" });
     const page = await open(name, room);
     await play(page, 10);
     await expect.poll(() => drawn(page, name, "SEEN")).toBe(1);
@@ -188,4 +186,43 @@ describe.each(["dplayer", "artplayer"] as const)("%s", (name) => {
     expect((await shot()).equals(before)).toBe(false);
     await page.context().close();
   });
+});
+
+it("DPlayer works with nothing of ours but the address", async () => {
+  const room = new Room(stage, "plain");
+  await room.add("early", 500);
+  await room.add(XSS, 10_200, { mode: "top", color: "#000000" });
+  const script = `
+    window.player = new DPlayer({
+      container: document.querySelector("#box"), video: { url: "/demo/tide.webm" }, volume: 0,
+      danmaku: { id: "plain", api: "/players/dplayer/", user: "ann" },
+    });
+    window.list = () => player.danmaku.dan.map(({ text }) => text);`;
+  const page = await open("dplayer", room, script);
+  await play(page, 10);
+  await expect.poll(() => drawn(page, "dplayer", XSS)).toBe(1);
+  await send(page, "dplayer", "hello");
+  await expect.poll(() => drawn(page, "dplayer", "hello")).toBe(1);
+  await expect
+    .poll(async () => (await room.all()).map(({ text }) => text).sort())
+    .toEqual([XSS, "early", "hello"]);
+  expect(await page.evaluate(() => window.broken)).toBeUndefined();
+  await page.context().close();
+});
+
+it("ArtPlayer's plugin works with nothing of ours but the address of the XML", async () => {
+  const room = new Room(stage, "plain-art");
+  await room.add("early", 0, { color: "#0000ff" });
+  await room.add(XSS, 10_200, { mode: "top" });
+  const script = `
+    window.player = new Artplayer({
+      container: "#box", url: "/demo/tide.webm", muted: true,
+      plugins: [artplayerPluginDanmuku({ danmuku: "/players/artplayer/plain-art.xml" })],
+    });
+    player.on("artplayerPluginDanmuku:loaded", (queue) => { window.list = () => queue.map(({ text }) => text); });`;
+  const page = await open("artplayer", room, script);
+  expect(await list(page)).toEqual([XSS, "early"].sort());
+  await play(page, 10);
+  await expect.poll(() => drawn(page, "artplayer", XSS)).toBe(1);
+  await page.context().close();
 });

@@ -8,7 +8,8 @@ import { createInterface } from "node:readline";
 import { type Browser, chromium, type Page } from "playwright-core";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const PROGRAM = join(resolve(ROOT, process.env.CARGO_TARGET_DIR ?? "target"), "debug/tideline");
+const BUILT = join(resolve(ROOT, process.env.CARGO_TARGET_DIR ?? "target"), "debug/tideline");
+const PROGRAM = process.env.TIDELINE_PROGRAM ?? BUILT;
 const SHOTS = join(ROOT, "docs/ui");
 
 /** Chromium without what it would call home for. */
