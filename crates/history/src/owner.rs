@@ -17,6 +17,7 @@
 //! ```
 
 mod ask;
+mod lag;
 mod recover;
 mod slots;
 mod tier;
@@ -38,6 +39,7 @@ use crate::outcome::OutcomeRef;
 use crate::pack::Pack;
 use crate::rules::Rules;
 use crate::timeline::{Timeline, Touched};
+use lag::Lag;
 use slots::Slots;
 
 /// What bounds one partition.
@@ -46,6 +48,11 @@ pub struct Options {
     /// Bytes of users in memory. Above it, users at rest are let go; above
     /// five quarters of it, writes are refused.
     pub hot_bytes_max: usize,
+    /// Bytes of outcomes that are logged and not at rest, as a start would
+    /// hold them. Above half of it, users come to rest early; above all of it,
+    /// what would be logged is refused. Goes over by what was let in before:
+    /// one call, marks that wait for their users, the open pack.
+    pub lag_bytes_max: usize,
     /// How long a change may wait before it is written to cold rows, in ms.
     pub flush_after_ms: u64,
     /// Users on their way to cold rows at a time.
@@ -113,6 +120,8 @@ pub struct Stats {
     pub dirty_users: usize,
     /// Outcomes that are synced and not at rest.
     pub lag: u64,
+    /// Bytes that a start would read back into memory.
+    pub lag_bytes: usize,
     /// Marks and calls that wait for a user to be loaded.
     pub parked: usize,
     /// Calls that wait for a sync.
@@ -235,6 +244,7 @@ pub struct Owner<W> {
     /// How many users have an outcome at this number or later that is not at
     /// rest.
     unrested: BTreeMap<Seq, u32>,
+    lag: Lag,
     held: VecDeque<(Seq, Flush)>,
     flights: usize,
     draining: bool,
@@ -279,6 +289,7 @@ impl<W> Owner<W> {
             waiters: VecDeque::new(),
             dirty: VecDeque::new(),
             unrested: BTreeMap::new(),
+            lag: Lag::default(),
             held: VecDeque::new(),
             flights: 0,
             draining: false,
@@ -324,7 +335,7 @@ impl<W> Owner<W> {
         waiter: W,
         effects: &mut Vec<Effect<W>>,
     ) {
-        if let Err(refusal) = self.admit(places.len()) {
+        if let Err(refusal) = self.admit(places.len(), true) {
             effects.push(Effect::Answer(waiter, Answer::Refused(refusal)));
             return;
         }
@@ -378,6 +389,7 @@ impl<W> Owner<W> {
     pub fn tick(&mut self, now: Millis, ticks: u64, effects: &mut Vec<Effect<W>>) {
         self.take(now);
         self.ticks = self.ticks.max(ticks);
+        self.rested();
         self.settle(effects);
         if self.pack.is_empty() && matches!(self.status, Status::Running) {
             self.plan_flushes(effects);
@@ -427,6 +439,7 @@ impl<W> Owner<W> {
             hot_bytes: self.hot_bytes,
             dirty_users: self.unrested.values().map(|n| *n as usize).sum(),
             lag: self.place().map_or(0, |place| self.synced.0 - place.seq.0),
+            lag_bytes: self.lag.bytes(),
             parked: self.parked,
             waiting: self.waiters.len() + self.open_waiters.len(),
         }
@@ -569,6 +582,7 @@ impl<W> Owner<W> {
         self.pack.seal(|time, key, value| _ = batch.push(time, key, value));
         self.next = self.next.plus(batch.len() as u64);
         let last = self.next.prev();
+        self.lag.logged(last, batch.len(), batch.bytes());
         let waiters = self.open_waiters.drain(..);
         self.waiters.extend(waiters.map(|(waiter, answer)| (last, waiter, answer)));
         effects.push(Effect::Append(batch));
@@ -600,5 +614,3 @@ const SECOND_CHANCES: u8 = 2;
 const RECORD_OVERHEAD_BYTES: usize = 6;
 /// What a user who is being loaded takes besides the name.
 const WAITING_BYTES: usize = 128;
-/// What a logged outcome of a user who is not loaded takes besides its bytes.
-const OVERLAY_BYTES: usize = size_of::<(Seq, Bytes)>();

@@ -20,7 +20,33 @@ use crate::rows;
 pub fn recover<W>(
     owner: &mut Owner<W>,
     table: &dyn Table,
-    read: &mut dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError>,
+    read: &mut Read<'_>,
+) -> Result<(), StoreError> {
+    replay(owner, table, read, false)
+}
+
+/// As [`recover`], for a start, when nobody else writes the partition's rows:
+/// holds at most what an owner lets come in, and what one `read` gives. More
+/// is there only where the bounds were wider before; it is brought to rest.
+///
+/// # Errors
+/// As [`recover`].
+pub fn start<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    read: &mut Read<'_>,
+) -> Result<(), StoreError> {
+    replay(owner, table, read, true)
+}
+
+/// Gives whole batches from a number on.
+pub type Read<'a> = dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError> + 'a;
+
+fn replay<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    read: &mut Read<'_>,
+    within_budget: bool,
 ) -> Result<(), StoreError> {
     let (stream, synced) = (owner.stream(), owner.synced_through());
     let place = cold::place(table, stream.partition)?;
@@ -49,15 +75,43 @@ pub fn recover<W>(
                 let value = bytes.slice_ref(record.value);
                 owner.replay(record.seq, record.time, record.key, value, &mut erases)?;
             }
+            owner.replayed(batch.range().through, batch.count() as usize, bytes.len());
             from = batch.range().through.next();
         }
+        if within_budget && owner.is_over_budget() {
+            match_erases(owner, table, std::mem::take(&mut erases))?;
+            lay_to_rest(owner, table, from.prev())?;
+        }
     }
-    let unmatched = owner.match_erases(erases);
-    if !unmatched.is_empty() {
-        find_erased(owner, table, unmatched)?;
-    }
+    match_erases(owner, table, erases)?;
     owner.recovered();
     Ok(())
+}
+
+/// Brings everybody to rest of whom the log told something up to `through`.
+/// The place follows later: whoever reads this part of the log again finds
+/// that the rows have applied it.
+fn lay_to_rest<W>(owner: &mut Owner<W>, table: &dyn Table, through: Seq) -> Result<(), StoreError> {
+    for slot in owner.slots() {
+        let Some(user) = owner.user(slot) else { continue };
+        let cold = cold::read(table, user, &owner.rules().user_hash(user))?;
+        table.commit(&owner.lay_to_rest(slot, cold, through)?)?;
+    }
+    table.sync()?;
+    owner.laid_to_rest(through);
+    Ok(())
+}
+
+/// Gives each erase to its user.
+fn match_erases<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    erases: Erases,
+) -> Result<(), StoreError> {
+    match owner.match_erases(erases) {
+        unmatched if unmatched.is_empty() => Ok(()),
+        unmatched => find_erased(owner, table, unmatched),
+    }
 }
 
 /// Finds the users of erases whom the log does not name: among the rows, or

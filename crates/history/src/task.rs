@@ -43,6 +43,7 @@ use crate::mark::{Ack, MarkSet, Path};
 use crate::outcome::OutcomeRef;
 use crate::owner::{self, Answer, Effect, Op, Owner, Refusal};
 use crate::peek;
+use crate::recovery;
 use crate::rules::Rules;
 
 /// The name of the topic that holds the outcomes.
@@ -53,7 +54,9 @@ pub const DAILY_FIRST: &str = "daily-first";
 /// What bounds history, all partitions together.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes of users in memory. Default 1 GiB.
+    /// Bytes of users in memory. Default 1 GiB. Outcomes that are logged and
+    /// not at rest take at most as much again (and at least 256 KiB a
+    /// partition), and a start reads no more than that into memory.
     pub hot_budget_bytes: usize,
     /// How long a change may wait to be written to cold rows. Default 5 min,
     /// at most 10.
@@ -135,11 +138,13 @@ impl Driver {
         let count = usize::from(partitions);
         let per_partition = owner::Options {
             hot_bytes_max: options.hot_budget_bytes / count,
+            // A start reads it back into the memory that users have.
+            lag_bytes_max: (options.hot_budget_bytes / count).max(PACK_BYTES_MAX),
             flush_after_ms: options.flush_after.as_millis() as u64,
             flights_max: 256,
             parked_max: options.parked_max / count,
             fast_window_ms: options.fast_window.as_millis() as u64,
-            pack_bytes_max: 256 << 10,
+            pack_bytes_max: PACK_BYTES_MAX,
         };
         let mut owned = Vec::with_capacity(count);
         for partition in (0..partitions).map(PartitionId) {
@@ -185,7 +190,7 @@ impl Driver {
             housekeeper: Mutex::default(),
         });
         for partition in (0..partitions).map(PartitionId) {
-            driver.recover(partition)?;
+            driver.recover(partition, recovery::start)?;
         }
         this.set(Arc::downgrade(&driver)).expect("set once, here");
         let (ticker, flusher) = (Arc::clone(&driver), Arc::clone(&driver));
@@ -584,6 +589,8 @@ impl Spread {
     }
 }
 
+/// Bytes of an open pack that is logged at once.
+const PACK_BYTES_MAX: usize = 256 << 10;
 /// How often time passes for an owner.
 const TICK: Duration = Duration::from_millis(20);
 /// How long a partition without space brings users to rest before it tries to

@@ -83,7 +83,8 @@ impl Run {
             key: [seed as u8; 16],
         };
         let options = owner::Options {
-            hot_bytes_max: if schedule.once_in(2) { 2 << 10 } else { 1 << 20 },
+            hot_bytes_max: *schedule.pick(&[512, 2 << 10, 1 << 20, 1 << 20]),
+            lag_bytes_max: *schedule.pick(&[1 << 10, 8 << 10, 1 << 20]),
             flush_after_ms: *schedule.pick(&[0, 5_000, 60_000]),
             flights_max: 1 + schedule.below(4) as usize,
             parked_max: 64,

@@ -27,6 +27,8 @@ use tideline_harness::model::{Model, ModelMark};
 /// Partitions of the simulated topic.
 pub(crate) const PARTITIONS: u16 = 2;
 const DIR: &str = "/log";
+/// What a record of the log takes in memory besides its bytes, with its user.
+const RECORD_BYTES: usize = 240;
 
 /// What the journal told, in order.
 #[derive(Clone, Debug)]
@@ -172,24 +174,39 @@ impl World {
                 Arc::clone(&self.rules),
                 self.options.clone(),
             ));
-            self.recover(usize::from(partition))?;
+            let one_read = self.recover(usize::from(partition), true)?;
+            let held = self.owners[usize::from(partition)].stats().hot_bytes;
+            let bound = self.options.hot_bytes_max / 4 * 5 + one_read;
+            assert!(held <= bound, "a start holds {held} bytes, {bound} are allowed");
         }
         Ok(())
     }
 
     /// A fresh owner from the table and the log, as the driver makes it.
-    fn recover(&mut self, at: usize) -> Result<(), StoreError> {
+    /// Answers what the largest read took.
+    fn recover(&mut self, at: usize, first: bool) -> Result<usize, StoreError> {
+        let mut largest = 0;
         let mut owner = self.owners[at].successor();
         let mut read = |from| {
-            let limits = ReadLimits { records_max: 7, bytes_max: 1 << 10 };
-            self.journal.read(stream(at as u16), from, limits).map_err(|error| match error {
+            let limits = ReadLimits { records_max: 3, bytes_max: 1 << 10 };
+            let read = self.journal.read(stream(at as u16), from, limits);
+            let batches = read.map_err(|error| match error {
                 ReadError::Store(error) => error,
                 other => panic!("what is not at rest must be in the log: {other}"),
-            })
+            })?;
+            let takes = |bytes: &bytes::Bytes| {
+                let records = BatchRef::parse(bytes).map_or(0, |batch| batch.count() as usize);
+                bytes.len() + records * RECORD_BYTES
+            };
+            largest = largest.max(batches.iter().map(takes).sum());
+            Ok(batches)
         };
-        recovery::recover(&mut owner, &self.table, &mut read)?;
+        match first {
+            true => recovery::start(&mut owner, &self.table, &mut read)?,
+            false => recovery::recover(&mut owner, &self.table, &mut read)?,
+        }
         self.owners[at] = owner;
-        Ok(())
+        Ok(largest)
     }
 
     /// The machine stops and starts again on what `disk` and `table` hold.
@@ -393,7 +410,7 @@ impl World {
                     self.loads.retain(|load| load.partition != at);
                     self.carry_out(at, std::mem::take(&mut effects));
                     self.oracles[at].ends_at(from.prev().0);
-                    self.recover(at).expect("the log was read a moment ago");
+                    self.recover(at, false).expect("the log was read a moment ago");
                 }
             }
             self.carry_out(at, effects);

@@ -58,6 +58,8 @@ impl Gateway {
         gauge(out, "tideline_history_hot_bytes", "Their bytes.", sum(|s| s.hot_bytes));
         let help = "Users with changes that are not yet in cold rows.";
         gauge(out, "tideline_history_users_dirty", help, sum(|s| s.dirty_users));
+        let help = "Bytes of the log that are not yet in cold rows.";
+        gauge(out, "tideline_history_lag_bytes", help, sum(|s| s.lag_bytes));
         let help = "Marks and calls that wait for a user to be loaded.";
         gauge(out, "tideline_history_parked", help, sum(|s| s.parked));
         let help = "Calls that wait for a sync.";

@@ -25,6 +25,7 @@ async fn what_was_called_is_counted() {
         assert!(text.lines().any(|l| l == line), "{line}\n{text}");
     }
     assert!(text.contains("tideline_view_lag_records{view=\"history\",partition=\"3\"}"));
+    assert!(text.contains("\ntideline_history_lag_bytes "));
 }
 
 #[tokio::test(flavor = "multi_thread")]

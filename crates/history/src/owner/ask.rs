@@ -126,7 +126,7 @@ impl<W> Owner<W> {
         let in_memory = self.slots.find(user).and_then(|slot| self.slots.get(slot));
         let reads_memory = op.is_read() && matches!(in_memory, Some(State::Hot(_)));
         // A read of a user in memory costs none, however little is left.
-        let admitted = if reads_memory { self.running() } else { self.admit(1) };
+        let admitted = if reads_memory { self.running() } else { self.admit(1, !op.is_read()) };
         if let Err(refusal) = admitted {
             effects.push(Effect::Answer(waiter, Answer::Refused(refusal)));
             return;
@@ -151,9 +151,15 @@ impl<W> Owner<W> {
         }
     }
 
-    /// Whether `more` marks or calls may come in.
-    pub(super) fn admit(&mut self, more: usize) -> Result<(), Refusal> {
+    /// Whether `more` marks or calls may come in, which may be logged or not.
+    pub(super) fn admit(&mut self, more: usize, logged: bool) -> Result<(), Refusal> {
         self.running()?;
+        if logged && self.lag.bytes() > self.options.lag_bytes_max {
+            self.rested();
+            if self.lag.bytes() > self.options.lag_bytes_max {
+                return Err(Refusal::Overloaded("too much is logged that is not yet at rest"));
+            }
+        }
         if self.parked + more > self.options.parked_max {
             return Err(Refusal::Overloaded("too many calls wait for users to be loaded"));
         }

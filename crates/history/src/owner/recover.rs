@@ -3,20 +3,22 @@
 //!
 //! Outcomes found in the log wait beside their user until the user is loaded;
 //! those at or below what the rows have applied are skipped then. So a start
-//! reads the log's tail and no rows at all.
+//! reads the log's tail and no rows at all, unless the tail is more than an
+//! owner lets come about: then what was read so far is brought to rest first.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use tideline_store::StoreError;
+use tideline_store::{Commit, StoreError};
 use tideline_types::{Millis, Seq};
 
+use super::lag::RECORD_BYTES;
 use super::tier::DIRTY_BYTES;
 use super::{
     Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, Slots, State,
     Status, Waiting,
 };
-use crate::cold::{self, ColdUser, Loaded};
+use crate::cold::{self, ColdUser, Image, Loaded};
 use crate::kinds::Kinds;
 use crate::mark::Verdict;
 use crate::outcome::OutcomeRef;
@@ -53,8 +55,8 @@ impl<W> Owner<W> {
     /// users the log does not name; the caller finds them among the rows and
     /// calls [`Owner::remember_erase`].
     pub(crate) fn match_erases(&mut self, mut erases: Erases) -> Erases {
-        let slots = (0..self.slots.numbers()).map(SlotId);
-        let named: Vec<(SlotId, [u8; 16])> = slots
+        let named: Vec<(SlotId, [u8; 16])> = self
+            .slots()
             .filter_map(|slot| Some((slot, self.rules.user_hash(self.slots.name(slot)?))))
             .collect();
         for (slot, hash) in named {
@@ -68,6 +70,53 @@ impl<W> Owner<W> {
     /// An erase of a user whom only the rows name.
     pub(crate) fn remember_erase(&mut self, user: &str, seq: Seq, value: Bytes) {
         self.remember(user, seq, value);
+    }
+
+    /// The log's batch up to `through` has been replayed.
+    pub(crate) fn replayed(&mut self, through: Seq, records: usize, bytes: usize) {
+        self.lag.logged(through, records, bytes);
+    }
+
+    /// Whether a replay holds more than an owner ever lets come in.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.hot_bytes > self.options.hot_bytes_max / 4 * 5
+            || self.lag.bytes() > self.options.lag_bytes_max / 4 * 5
+    }
+
+    /// Every number that a user may have.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotId> + use<W> {
+        (0..self.slots.numbers()).map(SlotId)
+    }
+
+    /// The user of that number.
+    pub(crate) fn user(&self, slot: SlotId) -> Option<&str> {
+        self.slots.name(slot)
+    }
+
+    /// Takes a user of whom the log told something out of memory; what is to
+    /// be committed for that. `through` is the last number replayed.
+    pub(crate) fn lay_to_rest(
+        &mut self,
+        slot: SlotId,
+        cold: ColdUser,
+        through: Seq,
+    ) -> Result<Vec<Commit>, StoreError> {
+        let Some((user, State::Waiting(waiting))) = self.slots.entry_mut(slot) else {
+            unreachable!("nobody is loaded during a replay")
+        };
+        let Hot { timeline, dirty, .. } = fold(cold, waiting, &self.rules.kinds)?;
+        let commits = dirty.map(|dirty| {
+            let (touched, erased, applied) = (&dirty.touched, dirty.erased, (self.epoch, through));
+            let image = Image { user, timeline: &timeline, touched, erased, applied };
+            cold::commits(&image, self.stream.partition, &self.rules, self.taken)
+        });
+        self.forget(slot);
+        Ok(commits.unwrap_or_default())
+    }
+
+    /// Every outcome up to `through` is in a durable row.
+    pub(crate) fn laid_to_rest(&mut self, through: Seq) {
+        self.lag.rested(through);
     }
 
     /// The replay is over: calls are taken from now on.
@@ -126,6 +175,7 @@ impl<W> Owner<W> {
         match folded {
             Ok(hot) => {
                 self.wake(slot, hot);
+                self.rested();
                 self.serve(slot, now, parked, effects);
             }
             Err(error) => {
@@ -250,7 +300,7 @@ impl<W> Owner<W> {
         let Some(State::Waiting(waiting)) = self.slots.get_mut(slot) else {
             unreachable!("nobody is loaded during a replay")
         };
-        let bytes = value.len() + super::OVERLAY_BYTES;
+        let bytes = value.len() + RECORD_BYTES;
         let at = waiting.overlay.partition_point(|(there, _)| *there < seq);
         waiting.overlay.insert(at, (seq, value));
         waiting.overlay_bytes += bytes;

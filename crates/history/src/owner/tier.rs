@@ -25,6 +25,13 @@ impl<W> Owner<W> {
         Some(Place { epoch: self.epoch, seq, taken_ms: self.taken })
     }
 
+    /// Forgets what of the log is at rest now.
+    pub(super) fn rested(&mut self) {
+        if let Some(place) = self.place() {
+            self.lag.rested(place.seq);
+        }
+    }
+
     /// A flush has come to an end: durable, or not done.
     pub fn flushed(&mut self, slot: SlotId, generation: u32, done: Result<(), StoreError>) {
         if generation != self.generation {
@@ -51,12 +58,15 @@ impl<W> Owner<W> {
                 self.dirty.push_front((flight.from, slot));
             }
         }
+        self.rested();
     }
 
     /// Takes images of dirty users who are due. Only while the pack is empty.
     pub(super) fn plan_flushes(&mut self, effects: &mut Vec<Effect<W>>) {
         debug_assert!(self.pack.is_empty());
-        let pressed = self.hot_bytes > self.options.hot_bytes_max / 4 * 3;
+        self.rested();
+        let pressed = self.hot_bytes > self.options.hot_bytes_max / 4 * 3
+            || self.lag.bytes() > self.options.lag_bytes_max / 2;
         let mut loads_left = LOADS_A_STEP;
         // At a stop nobody waits for the step to end.
         let images_a_step = if self.draining { usize::MAX } else { IMAGES_A_STEP };

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use tideline_store::{ReadLimits, StoreError};
+use tideline_store::{ReadLimits, StoreError, Table};
 use tideline_types::PartitionId;
 
-use super::Driver;
+use super::{Driver, Waiter};
 use crate::cold::{self, ColdUser};
-use crate::owner::SlotId;
+use crate::owner::{Owner, SlotId};
 use crate::recovery;
 
 /// A user whose cold rows are wanted.
@@ -76,16 +76,20 @@ impl Driver {
         })
     }
 
-    /// Makes the owner anew from the table and the log, and lets it take calls.
-    /// The one it replaces refuses everybody meanwhile.
-    pub(super) fn recover(self: &Arc<Self>, partition: PartitionId) -> Result<(), StoreError> {
+    /// Makes the owner anew from the table and the log by `recover`, and lets
+    /// it take calls. The one it replaces refuses everybody meanwhile.
+    pub(super) fn recover(
+        self: &Arc<Self>,
+        partition: PartitionId,
+        recover: Recover,
+    ) -> Result<(), StoreError> {
         let at = usize::from(partition.0);
         let mut owner = self.lock(at).owner.successor();
         let mut read = |from| {
             let batches = self.queue.read(&self.topic, partition, from, READ);
             batches.map_err(|error| super::log_error(&error))
         };
-        recovery::recover(&mut owner, &*self.table, &mut read)?;
+        recover(&mut owner, &*self.table, &mut read)?;
         self.lock(at).owner = owner;
         Ok(())
     }
@@ -95,7 +99,7 @@ impl Driver {
         let driver = Arc::clone(self);
         self.runtime.spawn_blocking(move || {
             while !driver.is_closed() {
-                match driver.recover(partition) {
+                match driver.recover(partition, recovery::recover) {
                     Ok(()) => return,
                     Err(error) => tracing::error!(%partition, %error, "cannot recover; again soon"),
                 }
@@ -104,6 +108,10 @@ impl Driver {
         });
     }
 }
+
+/// One of the ways to make an owner anew.
+type Recover =
+    fn(&mut Owner<Waiter>, &dyn Table, &mut recovery::Read<'_>) -> Result<(), StoreError>;
 
 /// How long a loader waits for work before it looks whether it must stop.
 const WAIT: Duration = Duration::from_millis(50);

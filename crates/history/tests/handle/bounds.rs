@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use tideline_history::mark::{Ack, Mark, MarkSet, Path as MarkPath};
+use tideline_history::mark::{Ack, Mark, MarkSet, Path as MarkPath, Verdict};
 use tideline_history::owner::Refusal;
 use tideline_history::query::Filter;
 use tideline_history::{History, Options, prepare};
@@ -17,7 +17,7 @@ use tideline_store::{Clock, ManualClock, StoreError};
 use tideline_types::UserId;
 use tokio::task::JoinSet;
 
-use crate::site::{START, video};
+use crate::site::{PARTITIONS, START, Site, video};
 
 const LOG_BYTES_MAX: u64 = 400_000;
 
@@ -162,4 +162,88 @@ async fn a_table_that_stands_still_for_ten_minutes_keeps_the_log_within_its_boun
         gate.1.notify_all();
     })
     .await;
+}
+
+/// Bytes of one partition that a start may read back into memory.
+const LAG_BYTES_MAX: usize = 256 << 10;
+
+/// Lets ten users watch one video each until nothing of theirs is taken.
+async fn write_until_refused(site: &Site) {
+    let (mut n, mut refused) = (0, 0);
+    while refused < 100 && n < 100_000 {
+        n += 1;
+        match site.try_write(&format!("u{}", n % 10), &["a"], n).await {
+            Ok(_) => refused = 0,
+            Err(Refusal::Overloaded(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+        site.clock.advance(1);
+    }
+}
+
+fn lag_bytes(site: &Site) -> usize {
+    site.history.stats().iter().map(|(_, stats)| stats.lag_bytes).max().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_start_must_read_is_bounded_and_a_start_with_a_stuck_table_answers_reads() {
+    let partitions = usize::from(PARTITIONS);
+    let options = Options { hot_budget_bytes: LAG_BYTES_MAX * partitions, ..Options::default() };
+    let site = Site::new(&options);
+    assert_eq!(site.write("u3", &["a"], 0).await.len(), 1);
+    let stuck = |table: &MemTable| {
+        table.set_fault(|call| match call {
+            TableCall::Commit => Err(StoreError::Failed { what: "x".into(), cause: "y".into() }),
+            _ => Ok(()),
+        });
+    };
+    stuck(&site.table);
+    write_until_refused(&site).await;
+    // Above the bound by one pack at most, and early flushes were tried.
+    let lag = lag_bytes(&site);
+    assert!(lag > LAG_BYTES_MAX && lag < LAG_BYTES_MAX / 4 * 5, "{lag} bytes");
+
+    let site = site.crash_into(&options, 0, stuck);
+    assert_eq!(lag_bytes(&site), lag);
+    assert_eq!(site.ids("u3").await, ["a"]);
+    let hot: usize = site.history.stats().iter().map(|(_, stats)| stats.hot_bytes).sum();
+    assert!(hot < options.hot_budget_bytes / 4 * 5, "{hot} bytes");
+    assert!(matches!(site.try_write("u3", &["a"], 1 << 30).await, Err(Refusal::Overloaded(_))));
+
+    site.table.clear_fault();
+    site.until_at_rest().await;
+    assert_eq!(lag_bytes(&site), 0);
+    assert!(site.try_write("u3", &["a"], 1 << 30).await.is_ok());
+    site.history.close(Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_with_less_memory_than_the_log_holds_brings_it_to_rest_and_loses_nothing() {
+    let site = Site::new(&Options::default());
+    let user = |n: i64| format!("user-{n}");
+    for n in 0..400 {
+        site.write(&user(n), &["a", "b"], n).await;
+    }
+    site.until_at_rest().await;
+    for n in 0..1000 {
+        site.write(&user(n), &["b", "c"], 1000 + n).await;
+    }
+    // At rest before and changed since, changed since alone, and neither.
+    for n in [7, 700, 7000] {
+        site.history.erase(&UserId::new(&user(n)).unwrap()).await.unwrap();
+    }
+    let kept: usize = site.history.stats().iter().map(|(_, stats)| stats.hot_bytes).sum();
+    let small = Options { hot_budget_bytes: kept / 10, ..Options::default() };
+    let site = site.crash(&small, 0);
+    let held: usize = site.history.stats().iter().map(|(_, stats)| stats.hot_bytes).sum();
+    assert!(held < kept / 8, "{held} bytes of {kept}");
+    for (n, ids) in [(6, "cba"), (399, "cba"), (400, "cb"), (999, "cb"), (7, ""), (700, "")] {
+        assert_eq!(site.ids(&user(n)).await.concat(), ids, "user {n}");
+    }
+    // What came before the erase stays away, what comes after it counts.
+    for n in [7, 700, 7000] {
+        let stale = site.write(&user(n), &["a"], 0).await;
+        assert!(!matches!(stale[..], [Verdict::Accepted { .. }]), "user {n}: {stale:?}");
+    }
+    site.history.close(Duration::ZERO);
 }

@@ -73,13 +73,33 @@ impl Site {
 
     /// Stops as by a kill: the table keeps what it may keep.
     pub(crate) fn crash(self, options: &Options, keep: usize) -> Self {
+        self.crash_into(options, keep, |_| ())
+    }
+
+    /// As `crash`; the table is made `ready` before anything opens on it.
+    pub(crate) fn crash_into(
+        self,
+        options: &Options,
+        keep: usize,
+        ready: impl FnOnce(&MemTable),
+    ) -> Self {
         let table = Arc::new(self.table.crash(|_, _, unsynced| keep.min(unsynced)));
+        ready(&table);
         let (journal, clock) = (self.journal.clone(), self.clock.clone());
         std::mem::forget(self);
         Self::open(journal, table, clock, options)
     }
 
     pub(crate) async fn write(&self, user: &str, ids: &[&str], at: i64) -> Vec<Verdict> {
+        self.try_write(user, ids, at).await.unwrap()
+    }
+
+    pub(crate) async fn try_write(
+        &self,
+        user: &str,
+        ids: &[&str],
+        at: i64,
+    ) -> Result<Vec<Verdict>, Refusal> {
         let kind = self.history.kinds().find("video").unwrap();
         let mut set = MarkSet::with_capacity(ids.len());
         for id in ids {
@@ -97,7 +117,7 @@ impl Site {
                 event_id: Some("e"),
             });
         }
-        self.history.write(set, 0, Path::Live, Ack::Durable).await.unwrap()
+        self.history.write(set, 0, Path::Live, Ack::Durable).await
     }
 
     pub(crate) async fn ids(&self, user: &str) -> Vec<String> {
