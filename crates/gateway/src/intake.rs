@@ -252,7 +252,7 @@ impl Taken {
 }
 
 const AHEAD: &str = "event_ms: more than a day ahead of the server's clock";
-const BEFORE: &str = "event_ms: must be greater than 0, also once put right by the client's clock";
+const BEFORE: &str = "event_ms: must be greater than 0, once put right by the client's clock";
 
 /// The opaque flag of a day: the day in the server's time zone, and the kinds
 /// of which a mark was taken on it. `before` is what the caller sent. Only ever

@@ -20,7 +20,7 @@ pub struct Mark<'a> {
     pub position_ms: Option<u64>,
     /// Of how much; a duration of 0 is none and comes as `None`.
     pub duration_ms: Option<u64>,
-    /// When, as sent: greater than 0, not yet shifted.
+    /// When, as sent: not yet shifted.
     pub sent_ms: Option<Millis>,
     /// Where: 1 to 64 bytes.
     pub device: Option<&'a str>,
@@ -98,9 +98,12 @@ struct Span {
     position_ms: u64,
     /// 0 stands for none.
     duration_ms: u64,
-    /// 0 stands for none.
+    /// [`NO_TIME`] stands for none.
     sent_ms: i64,
 }
+
+/// No mark is taken whose time is this or the next.
+const NO_TIME: i64 = i64::MIN;
 
 impl MarkSet {
     /// An empty set with room for `marks` of them.
@@ -131,7 +134,7 @@ impl MarkSet {
             finished: mark.finished,
             position_ms: mark.position_ms.unwrap_or(u64::MAX),
             duration_ms: mark.duration_ms.unwrap_or(0),
-            sent_ms: mark.sent_ms.map_or(0, |ms| ms.0),
+            sent_ms: mark.sent_ms.map_or(NO_TIME, |ms| ms.0.max(NO_TIME + 1)),
         });
     }
 
@@ -178,7 +181,7 @@ impl MarkSet {
             finished: span.finished,
             position_ms: (span.position_ms != u64::MAX).then_some(span.position_ms),
             duration_ms: (span.duration_ms != 0).then_some(span.duration_ms),
-            sent_ms: (span.sent_ms != 0).then_some(Millis(span.sent_ms)),
+            sent_ms: (span.sent_ms != NO_TIME).then_some(Millis(span.sent_ms)),
         }
     }
 

@@ -14,7 +14,10 @@ use crate::query::Retry;
 /// of a data folder, and of no use to one who lacks the key.
 pub fn fingerprint(key: &[u8; 16], event_id: &str, sent_ms: Option<Millis>) -> u64 {
     let mut hasher = SipHasher24::new_with_key(key);
-    hasher.write_u64(sent_ms.map_or(0, |ms| ms.0 as u64));
+    // 0 stands for no time; the time 0, of a clock that was never set, for one
+    // that no mark is taken with.
+    let sent = sent_ms.map_or(0, |ms| if ms.0 == 0 { i64::MIN } else { ms.0 });
+    hasher.write_u64(sent as u64);
     hasher.write(event_id.as_bytes());
     hasher.finish()
 }
@@ -189,6 +192,7 @@ mod tests {
         assert_ne!(base, fingerprint(&key, "b", Some(Millis(5))));
         assert_ne!(base, fingerprint(&key, "a", Some(Millis(6))));
         assert_ne!(base, fingerprint(&key, "a", None));
+        assert_ne!(fingerprint(&key, "a", Some(Millis(0))), fingerprint(&key, "a", None));
         assert_ne!(base, fingerprint(&[8; 16], "a", Some(Millis(5))));
     }
 }

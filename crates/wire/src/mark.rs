@@ -35,8 +35,8 @@ pub struct MarkFields<'a> {
 
 impl MarkFields<'_> {
     /// Whether each field that is there is within its bounds, and `kind` and
-    /// `id` are there. Says nothing of `user`'s absence and of which kinds are
-    /// declared.
+    /// `id` are there. Says nothing of `user`'s absence, of which kinds are
+    /// declared, and of the time, which a device's clock error may move first.
     pub fn check(&self) -> Result<(), Fault> {
         if let Some(user) = self.user {
             UserId::check(user).map_err(|bad| Fault::invalid(bad.0))?;
@@ -64,9 +64,6 @@ impl MarkFields<'_> {
             if length.is_some_and(|ms| ms > LENGTH_MS_MAX) {
                 return Err(Fault::invalid(format!("{name}: at most {LENGTH_MS_MAX}")));
             }
-        }
-        if self.event_ms.is_some_and(|ms| ms <= 0) {
-            return Err(Fault::invalid("event_ms: must be greater than 0"));
         }
         Ok(())
     }

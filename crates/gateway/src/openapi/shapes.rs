@@ -19,7 +19,8 @@ struct Mark {
     position_ms: Option<u64>,
     /// Of how much; 0 is none.
     duration_ms: Option<u64>,
-    /// When, in ms since the Unix epoch; greater than 0.
+    /// When, in ms since the Unix epoch; greater than 0, once put right by
+    /// `x-client-now-ms`.
     event_ms: Option<i64>,
     /// Where: 1 to 64 bytes.
     device: Option<String>,

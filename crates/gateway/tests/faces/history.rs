@@ -180,6 +180,34 @@ async fn a_slow_clock_is_put_right_by_its_header() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_never_set_is_put_right_before_its_times_are_judged() {
+    let site = site();
+    let send = |id: &str, event: i64, device: i64| {
+        let mark =
+            json!([{"kind": "video", "id": id, "event_ms": event, "event_id": "e"}]).to_string();
+        let headers = [("x-client-now-ms", device.to_string())];
+        let site = &site;
+        async move {
+            let headers: Vec<_> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            site.call_with("POST", "/v1/users/u/history", &mark, &headers).await.expect(200)
+        }
+    };
+    for (id, event) in [("a", 0), ("b", -60_000)] {
+        assert_eq!(send(id, event, 5_000).await["accepted"], 1, "{event}");
+        assert_eq!(send(id, event, 5_000).await["duplicate"], 1, "{event}");
+    }
+    // It stays out where the clock was fast, or nothing was said of it.
+    for event in [0, -60_000, i64::MIN] {
+        let refused = send("c", event, now() + 60_000).await;
+        assert_eq!(refused["rejected"][0]["code"], "invalid_argument", "{event}");
+        let mark = json!({"kind": "video", "id": "c", "event_ms": event}).to_string();
+        let problem = site.post("/v1/users/u/history", &mark).await.problem(400);
+        assert!(problem.starts_with("invalid_argument: event_ms: must be greater"), "{problem}");
+    }
+    assert_eq!(site.get("/v1/users/u/history/count").await.expect(200)["count"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_path_holds_any_id_in_percent_encoding() {
     let site = site();
     let mark = json!({"kind": "video", "id": "a/b c%é", "position_ms": 1});
