@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{BackupArgs, Failure, RestoreArgs};
 use crate::client::Client;
-use crate::folder;
+use crate::engines;
 
 /// Asks a running server to write a copy of its data.
 pub(crate) async fn run(args: BackupArgs) -> Result<(), Failure> {
@@ -25,7 +25,8 @@ pub(crate) async fn run(args: BackupArgs) -> Result<(), Failure> {
 
 /// Makes a data folder from a backup.
 pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
-    let bytes = folder::copy(&args.from, &args.data).map_err(|e| Failure::failed("restore", e))?;
+    let restored = engines::restore(&args.from, &args.data);
+    let bytes = restored.map_err(|e| Failure::failed("restore", e))?;
     println!("{} bytes restored into {}", bytes, args.data.display());
     Ok(())
 }

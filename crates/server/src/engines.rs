@@ -66,3 +66,29 @@ pub(crate) fn backup(
     folder::write_format(into)?;
     Ok(())
 }
+
+/// Makes a data folder `into` of the backup `from`; answers the bytes copied.
+///
+/// The source may go on, and then epochs rise there one by one. In the copy
+/// they go on from far above, and from elsewhere in every copy, so that what
+/// is written from here on has places that no other copy has.
+pub(crate) fn restore(from: &Path, into: &Path) -> Result<u64, EnginesError> {
+    let bytes = folder::copy(from, into)?;
+    let mut random = [0; 4];
+    getrandom::fill(&mut random)
+        .map_err(|error| StoreError::Io { what: "restore".into(), cause: error.to_string() })?;
+    let by = EPOCHS_APART_MIN + u32::from_le_bytes(random) % EPOCHS_APART;
+    let journal = LocalJournal::open(&into.join("log"), JournalOptions::default())?;
+    journal.raise_epochs(by)?;
+    journal.close()?;
+    folder::write_format(into)?;
+    Ok(bytes)
+}
+
+/// A source that is started again so often after a backup has not caught up
+/// with what was restored from it.
+const EPOCHS_APART_MIN: u32 = 1 << 12;
+/// Where in so many epochs above that a copy goes on is drawn by lot: two are
+/// hardly ever near each other, and a thousand restores of restores still
+/// leave epochs to come.
+const EPOCHS_APART: u32 = 1 << 21;

@@ -112,8 +112,9 @@ pub(crate) fn write_format(root: &Path) -> Result<(), FolderError> {
     write().map_err(|e| io_error(&path, &e))
 }
 
-/// Copies the data folder or backup `from` into the empty folder `into`; every
-/// byte is on disk on return. Returns the bytes copied.
+/// Copies the data folder or backup `from` into the empty folder `into`, which
+/// is none before [`write_format`]; every byte is on disk on return. Returns
+/// the bytes copied.
 pub(crate) fn copy(from: &Path, into: &Path) -> Result<u64, FolderError> {
     if !from.is_dir() || !has_format(from)? {
         return Err(FolderError::Missing(from.into()));
@@ -123,7 +124,6 @@ pub(crate) fn copy(from: &Path, into: &Path) -> Result<u64, FolderError> {
     for part in ["log", "tables"] {
         bytes += copy_tree(&from.join(part), &into.join(part))?;
     }
-    write_format(into)?;
     Ok(bytes)
 }
 
@@ -194,6 +194,9 @@ mod tests {
         fs::create_dir_all(from.join("tables")).unwrap();
         fs::write(from.join("log/0/x"), "12345").unwrap();
         assert_eq!(copy(&from, &into).unwrap(), 5);
+        assert!(matches!(DataFolder::open(&into), Err(FolderError::Missing(_))));
+        write_format(&into).unwrap();
+        drop(DataFolder::open(&into).unwrap());
         assert_eq!(fs::read(into.join("log/0/x")).unwrap(), b"12345");
         assert!(matches!(copy(&from, &into), Err(FolderError::NotEmpty(_))));
         fs::remove_file(from.join("FORMAT")).unwrap();

@@ -42,6 +42,57 @@ fn a_backup_of_a_running_server_holds_what_was_acknowledged_before_it() {
 }
 
 #[test]
+fn a_place_in_a_source_that_went_on_is_no_place_in_what_was_restored() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
+    let record = |server: &Server, id: &str| {
+        let mark = json!({ "kind": "video", "id": id, "position_ms": 1000 });
+        assert_eq!(server.call("POST", "/v1/users/ann/history", Some(mark)).0, 200);
+    };
+    let partition = |server: &Server| {
+        let of = |n: u16| format!("/v1/topics/history/records?partition={n}");
+        let held = |n: &u16| server.get(&of(*n)).to_string().contains("ann");
+        (0..64).find(held).map(of).expect("ann's outcomes are in a partition")
+    };
+    // The place of the last record, in the form that a reader keeps.
+    let last = |server: &Server, of: &str| {
+        let lines = server.get(of).as_str().expect("lines").to_owned();
+        let line = lines.lines().rfind(|line| line.contains("\"seq\"")).expect("a record");
+        let record: Value = serde_json::from_str(line).expect("JSON");
+        format!("{}-{}-{}", record["incarnation"], record["epoch"], record["seq"]).replace('"', "")
+    };
+    let server = Server::start(&dir.path().join("data"), &[]);
+    record(&server, "before");
+    let of = partition(&server);
+    let common = last(&server, &of);
+    let backup = path("backup");
+    server.ok(&["backup", &backup]);
+    // The source goes on, in the epoch after its next start.
+    server.kill();
+    let server = Server::start(&dir.path().join("data"), &[]);
+    record(&server, "in the source");
+    let rest = format!("{of}&from=after:{common}");
+    let of_source = last(&server, &rest);
+    drop(server);
+
+    for copy in ["one", "another"] {
+        ok(&["restore", &backup, "--data", &path(copy)]);
+    }
+    let restored = ["one", "another"].map(|copy| {
+        let server = Server::start(&dir.path().join(copy), &[]);
+        record(&server, "in the copy");
+        let of_copy = last(&server, &rest);
+        assert_ne!(of_source, of_copy);
+        let (status, told) = server.call("GET", &format!("{of}&from=after:{of_source}"), None);
+        assert_eq!((status, &told["code"]), (409, &json!("diverged")), "{told}");
+        let shown = server.get(&rest).to_string();
+        assert!(shown.contains("in the copy") && !shown.contains("before"), "{shown}");
+        of_copy
+    });
+    assert_ne!(restored[0], restored[1]);
+}
+
+#[test]
 fn a_check_needs_the_folder_for_itself_and_finds_a_flipped_bit() {
     let dir = tempfile::tempdir().expect("a folder");
     let data = dir.path().join("data");

@@ -360,3 +360,25 @@ fn an_empty_folder_is_a_sound_log() {
     let verified = verify_journal(&FaultyDisk::new(), Path::new("/none")).unwrap();
     assert_eq!((verified.streams, verified.findings), (0, vec![]));
 }
+
+#[test]
+fn a_log_whose_epochs_were_raised_goes_on_far_above_them_with_all_it_held() {
+    let disk = FaultyDisk::new();
+    let journal = open(&disk, steps(1 << 10));
+    for (id, _) in own(&journal, 2) {
+        append(&journal, id, 10).unwrap();
+    }
+    journal.turn();
+    drop(journal);
+    let journal = open(&disk, steps(1 << 10));
+    journal.raise_epochs(1000).unwrap();
+    assert!(journal.raise_epochs(u32::MAX).is_err());
+    drop(journal);
+    let journal = open(&disk, steps(1 << 10));
+    for (id, _) in own(&journal, 2) {
+        let bounds = journal.bounds(id).unwrap();
+        assert_eq!((bounds.epoch, bounds.synced), (Epoch(1002), Seq(1)));
+        let epochs: Vec<_> = journal.epochs(id).iter().map(|e| (e.epoch.0, e.first.0)).collect();
+        assert_eq!(epochs, [(1, 1), (1002, 2)]);
+    }
+}

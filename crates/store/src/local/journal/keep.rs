@@ -112,6 +112,30 @@ impl Shared {
         Ok(stream.bounds)
     }
 
+    pub(super) fn raise_epochs(&self, by: u32) -> Result<(), StoreError> {
+        let mut manifest = self.keeping();
+        self.state().writable()?;
+        let mut next = manifest.clone();
+        for meta in next.streams.values_mut() {
+            let raised = meta.epoch().0.checked_add(by).ok_or_else(|| StoreError::Io {
+                what: "raise epochs".into(),
+                cause: format!("{by} above {} there is none", meta.epoch()),
+            })?;
+            let first = meta.filled().next();
+            epochs::begin(&mut meta.epochs, Epoch(raised), first);
+        }
+        self.put(&mut manifest, next)?;
+        let mut state = self.state();
+        for (id, meta) in &manifest.streams {
+            if let Some(stream) = state.streams.get_mut(id) {
+                stream.owner = None;
+                stream.epochs = meta.epochs.clone();
+                stream.bounds.epoch = meta.epoch();
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn trim(&self, id: StreamId, through: Seq) -> Result<Seq, StoreError> {
         let mut manifest = self.keeping();
         let state = self.state();

@@ -194,6 +194,17 @@ impl LocalJournal {
         self.shared.fill_all(&mut self.shared.keeping())
     }
 
+    /// Lets every stream go on `by` epochs above its present one; durable on
+    /// return. For a copy of a log that goes on elsewhere, where epochs rise
+    /// one by one: no place of the one is a place of the other from here on.
+    /// To be called right after an opening, before anything is appended.
+    ///
+    /// # Errors
+    /// `Io` if an epoch would be too large; what the disk says.
+    pub fn raise_epochs(&self, by: u32) -> Result<(), StoreError> {
+        self.shared.raise_epochs(by)
+    }
+
     fn stop(&self) {
         let mut state = self.shared.state();
         state.closed = true;
