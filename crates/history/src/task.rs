@@ -13,11 +13,13 @@
 //! - two *loaders* read cold users, many at a time; recoveries run on the
 //!   blocking pool.
 //!
-//! All are joined by [`Driver::close`].
+//! All are joined by [`Driver::close`], but for a housekeeper whose files take
+//! longer to rewrite than a stop may take.
 
 mod erase;
 mod flush;
 mod gate;
+mod keep;
 mod load;
 mod tidy;
 mod users;
@@ -117,6 +119,8 @@ pub(crate) struct Driver {
     loads: mpsc::Sender<Vec<load::Order>>,
     closed: AtomicBool,
     stop: AtomicBool,
+    /// The housekeeper has files of erased users rewritten.
+    erasing: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     housekeeper: Mutex<Option<JoinHandle<()>>>,
 }
@@ -186,6 +190,7 @@ impl Driver {
             loads,
             closed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            erasing: AtomicBool::new(false),
             threads: Mutex::default(),
             housekeeper: Mutex::default(),
         });
@@ -302,10 +307,6 @@ impl Driver {
     /// the threads. What does not come to rest in time is in the log.
     pub(crate) fn close(self: &Arc<Self>, limit: Duration) {
         self.closed.store(true, Ordering::Release);
-        let housekeeper = self.housekeeper.lock().expect("held for a moment").take();
-        if housekeeper.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the housekeeper of history ended in a panic");
-        }
         let end = self.clock.ticks() + limit.as_millis() as u64;
         for at in 0..self.partitions.len() {
             self.lock(at).owner.drain();
@@ -314,6 +315,7 @@ impl Driver {
         while !(0..self.partitions.len()).all(at_rest) && self.clock.ticks() < end {
             std::thread::sleep(TICK);
         }
+        self.end_housekeeping(end);
         self.stop.store(true, Ordering::Release);
         // Each loader takes one, and looks up.
         for _ in 0..LOADERS {
@@ -431,26 +433,6 @@ impl Driver {
             let (now, ticks) = (self.clock.now(), self.clock.ticks());
             for at in 0..self.partitions.len() {
                 self.tick(at, now, ticks);
-            }
-        }
-    }
-
-    fn run_housekeeper(self: &Arc<Self>) {
-        let mut tidied = self.clock.ticks();
-        let mut looked = tidied;
-        // Ends before the loaders do: it waits for users whom they read.
-        while !self.is_closed() {
-            std::thread::sleep(TICK);
-            let ticks = self.clock.ticks();
-            if ticks.saturating_sub(looked) >= ERASES_EVERY_MS {
-                looked = ticks;
-                self.erase_due();
-            }
-            if ticks.saturating_sub(tidied) >= TIDY_EVERY_MS {
-                tidied = ticks;
-                if let Err(error) = self.tidy() {
-                    tracing::error!(%error, "cannot free what has run out; again in some hours");
-                }
             }
         }
     }
@@ -598,11 +580,6 @@ const TICK: Duration = Duration::from_millis(20);
 const FULL_FOR_TICKS: u32 = 250;
 /// Threads that read cold users.
 const LOADERS: usize = 2;
-/// How often the housekeeper looks for erases that are due.
-const ERASES_EVERY_MS: u64 = 2_000;
-/// How often the housekeeper frees what has run out.
-const TIDY_EVERY_MS: u64 = 6 * 3_600_000;
-
 /// Passes on what the journal says of one partition.
 struct Watcher {
     driver: Arc<OnceLock<Weak<Driver>>>,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tideline_store::{StoreError, TableName};
 use tideline_types::{PartitionId, Seq, SeqRange};
@@ -31,11 +32,25 @@ impl Driver {
         if oldest.is_none_or(|taken| taken.plus(age_ms) > now) {
             return Ok(());
         }
+        self.erasing.store(true, Ordering::Release);
+        let emptied = self.empty_files(&pending);
+        self.erasing.store(false, Ordering::Release);
+        emptied
+    }
+
+    /// Ends early, with all to be done again, once calls are refused.
+    fn empty_files(&self, pending: &[Erasing]) -> Result<(), StoreError> {
         for erasing in pending.chunk_by(|a, b| a.partition == b.partition) {
+            if self.is_closed() {
+                return Ok(());
+            }
             self.empty_records(erasing[0].partition, erasing)?;
         }
+        if self.is_closed() {
+            return Ok(());
+        }
         self.table.purge(TableName::History)?;
-        self.table.commit(&[cold::forget_erasing(&pending)])?;
+        self.table.commit(&[cold::forget_erasing(pending)])?;
         self.table.sync()?;
         self.table.purge(TableName::Meta)
     }

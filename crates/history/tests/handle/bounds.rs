@@ -1,6 +1,7 @@
 //! What stays bounded when something is stuck or out of proportion.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -246,4 +247,35 @@ async fn a_start_with_less_memory_than_the_log_holds_brings_it_to_rest_and_loses
         assert!(!matches!(stale[..], [Verdict::Accepted { .. }]), "user {n}: {stale:?}");
     }
     site.history.close(Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_a_purge_beyond_its_limit() {
+    let site = Site::new(&Options { flush_after: Duration::ZERO, ..Options::default() });
+    site.write("u", &["a"], 0).await;
+    site.history.erase(&UserId::new("u").unwrap()).await.unwrap();
+    site.until_at_rest().await;
+    // Held up until the stop is through; a while, so that a failure ends.
+    let (purging, stopped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (begins, ends) = (purging.clone(), stopped.clone());
+    let gave_up = Arc::new(AtomicBool::new(false));
+    let gives_up = gave_up.clone();
+    site.table.set_fault(move |call| {
+        if call == TableCall::Purge {
+            begins.store(true, Ordering::SeqCst);
+            let since = std::time::Instant::now();
+            while !ends.load(Ordering::SeqCst) && !gives_up.load(Ordering::SeqCst) {
+                gives_up.store(since.elapsed() > Duration::from_secs(20), Ordering::SeqCst);
+                std::thread::yield_now();
+            }
+        }
+        Ok(())
+    });
+    while !purging.load(Ordering::SeqCst) {
+        site.clock.advance(3_600_000);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    site.history.close(Duration::ZERO);
+    stopped.store(true, Ordering::SeqCst);
+    assert!(!gave_up.load(Ordering::SeqCst), "the stop waited for the purge");
 }

@@ -362,6 +362,40 @@ fn an_empty_folder_is_a_sound_log() {
 }
 
 #[test]
+fn a_log_that_is_closed_during_an_erase_waits_for_one_file_alone() {
+    let disk = FaultyDisk::new();
+    let options = JournalOptions { file_bytes: 1 << 10, ..JournalOptions::default() };
+    let journal = open(&disk, options);
+    let (id, heard) = own(&journal, 1).remove(0);
+    for _ in 0..8 {
+        let seq = append(&journal, id, 1000).unwrap();
+        heard.wait_synced(seq);
+        journal.fill().unwrap();
+    }
+    assert!(journal.extents(id).len() > 4);
+    let mut seen = Vec::new();
+    std::thread::scope(|scope| {
+        let erased = journal.erase(id, SeqRange::new(Seq(0), Seq(8)), &mut |seq, _, _| {
+            if seen.is_empty() {
+                scope.spawn(|| journal.close().unwrap());
+                while append(&journal, id, 1).is_ok() {
+                    std::thread::yield_now();
+                }
+            }
+            seen.push(seq);
+            true
+        });
+        assert!(matches!(erased, Err(StoreError::Io { .. })), "{erased:?}");
+    });
+    assert_eq!(seen, [Seq(1)]);
+    // Nothing was decided: all is there, and the next life can erase it.
+    drop(journal);
+    let journal = open(&disk, options);
+    let erase = journal.erase(id, SeqRange::new(Seq(0), Seq(8)), &mut |_, _, _| true).unwrap();
+    assert_eq!(erase.erased, 8);
+}
+
+#[test]
 fn a_log_whose_epochs_were_raised_goes_on_far_above_them_with_all_it_held() {
     let disk = FaultyDisk::new();
     let journal = open(&disk, steps(1 << 10));

@@ -202,6 +202,9 @@ impl Shared {
         let mut old = Vec::new();
         let segments = next.streams.get_mut(&id).map(|s| &mut s.segments);
         for meta in segments.into_iter().flatten() {
+            // Whoever closes the log waits for one file at most. What was
+            // written anew so far is void, and begun again after a start.
+            self.state().writable()?;
             if meta.through <= range.after || meta.first > range.through {
                 continue;
             }
