@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::program::{Server, run};
+use crate::program::{Server, run, tideline};
 
 /// A ratings file of `users`, in the format of MovieLens: many rows of a user
 /// share their instant, and one user has far more than the others.
@@ -203,4 +204,60 @@ fn an_import_rewards_nobody() {
     let (_, answer) = server.call("POST", "/v1/users/ann/history", Some(mark));
     assert_eq!(answer["first_today"], json!(["video"]));
     assert_eq!(server.ok(&tail).lines().count(), 1);
+}
+
+/// Marks of 40 users, one a line, in `rounds` times what is sent at a time.
+fn many_marks(rounds: usize) -> String {
+    let mut text = String::new();
+    for n in 0..rounds * 8_000 {
+        let (user, at) = (n % 40, 1_600_000_000_000_u64 + n as u64);
+        writeln!(text, r#"{{"user":"u{user}","kind":"video","id":{n},"event_ms":{at}}}"#)
+            .expect("memory");
+    }
+    text
+}
+
+#[test]
+fn an_import_that_was_killed_goes_on_where_it_stopped_and_ends_as_if_it_had_not() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&dir.path().join("data"), &FOR_EVER);
+    // A file that is through before it could be killed is followed by a larger
+    // one.
+    for (attempt, rounds) in [4, 12, 36].into_iter().enumerate() {
+        let file = dir.path().join(format!("marks-{attempt}.ndjson"));
+        let text = many_marks(rounds);
+        std::fs::write(&file, &text).expect("a file");
+        let path = file.to_str().expect("text");
+        let place = dir.path().join(format!("marks-{attempt}.ndjson.tideline-import"));
+        let args = server.at(&["import", "history", "--format", "ndjson", "--json", path]);
+        let mut child = tideline(&args).stdout(Stdio::null()).spawn().expect("the program");
+        while !place.exists() && child.try_wait().expect("a child").is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().expect("it is ours");
+        if child.wait().expect("it ends").success() {
+            continue;
+        }
+        let again = run(&args);
+        let told = String::from_utf8_lossy(&again.stderr);
+        assert!(again.status.success() && told.contains("going on from line "), "{told}");
+        assert!(!told.contains("going on from line 1 "), "{told}");
+        assert!(!place.exists());
+        let summary: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+        let lines = text.lines().count();
+        assert_eq!(summary["total"]["sent"], lines, "{summary}");
+        assert_eq!(summary["total"]["rejected"], 0, "{summary}");
+        for user in 0..40 {
+            let count = server.get(&format!("/v1/users/u{user}/history/count"));
+            assert_eq!(count["count"], lines / 40, "user {user}");
+        }
+        let expected: Vec<(i64, String)> = (0..lines)
+            .rev()
+            .filter(|n| n % 40 == 7)
+            .map(|n| (1_600_000_000_000 + n as i64, n.to_string()))
+            .collect();
+        assert_eq!(by_cursor(&server, "u7"), expected);
+        return;
+    }
+    panic!("no import was killed before it was through");
 }
