@@ -21,6 +21,8 @@ const ARGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // A page that a test writes has no address that is known to be of this machine.
+  "--disable-features=LocalNetworkAccessChecks",
   "--mute-audio",
   "--autoplay-policy=no-user-gesture-required",
 ];
