@@ -59,21 +59,23 @@ pub(super) struct Member {
 }
 
 impl Rooms {
-    /// Subscribes to a room; the first one opens it.
+    /// Subscribes to a room, and says how many are in it; the first one opens
+    /// it.
     fn enter(
         &self,
         gateway: &Gateway,
         video: &Arc<str>,
         at: Seq,
-    ) -> broadcast::Receiver<Arc<News>> {
+    ) -> (broadcast::Receiver<Arc<News>>, usize) {
         let mut rooms = self.lock();
         if let Some(room) = rooms.get(video) {
-            return room.subscribe();
+            let member = room.subscribe();
+            return (member, room.receiver_count());
         }
         let (room, member) = broadcast::channel(PUSHES_KEPT);
         rooms.insert(video.clone(), room.clone());
         tokio::spawn(run(gateway.clone(), video.clone(), room, at));
-        member
+        (member, 1)
     }
 
     /// Closes a room that nobody is in.
@@ -162,11 +164,11 @@ impl Member {
         let now = danmaku.view(&video).await?.seq;
         // Subscribed before the changes are asked for: what happens in between
         // is told twice, and dropped once.
-        let news = gateway.inner.rooms.enter(gateway, &video, now);
+        let (news, viewers) = gateway.inner.rooms.enter(gateway, &video, now);
         let from = from.map_or(now, Seq);
         let first = match danmaku.changes_since(&video, from).await? {
             Changes::Range { through, events, .. } if through >= from => {
-                News::Push(Push::new(gateway, &video, from, through, news_len(&news), events))
+                News::Push(Push::new(gateway, &video, from, through, viewers, events))
             }
             // A future that never was.
             Changes::Range { through, .. } | Changes::Lagged { through } => News::Lagged(through),
@@ -231,10 +233,6 @@ impl Member {
             News::Lagged(seq) => push::lagged(self.encoding, &self.video, *seq),
         }
     }
-}
-
-fn news_len(news: &broadcast::Receiver<Arc<News>>) -> usize {
-    news.sender_strong_count().max(1)
 }
 
 /// The video of a room's name.

@@ -125,6 +125,11 @@ async fn a_segment_is_empty_inside_the_video_and_none_outside() {
     let empty = site.get("/v1/videos/v/danmaku/segments/2.pb").await;
     assert_eq!((empty.status.as_u16(), empty.bytes.len()), (200, 0));
     site.get("/v1/videos/v/danmaku/segments/1.exe").await.problem(404);
+    let whole = json!({"duration_ms": 720_000}).to_string();
+    site.call("PUT", "/v1/videos/w/danmaku/settings", &whole).await.expect(200);
+    post(&site, "w", "at the very end", 720_000).await;
+    let last = site.get("/v1/videos/w/danmaku/segments/2.json").await.expect(200);
+    assert_eq!(texts(&last), ["at the very end"]);
     let beyond = json!({"text": "x", "progress_ms": 800_001}).to_string();
     let told = site.post("/v1/videos/v/danmaku", &beyond).await.problem(400);
     assert!(told.starts_with("invalid_argument: progress_ms: "), "{told}");

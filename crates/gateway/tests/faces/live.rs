@@ -197,6 +197,7 @@ async fn a_room_tells_what_was_missed_and_what_comes_and_nothing_twice() {
     let mut fresh = served.connect(None, "").await.unwrap();
     let joined = say(&mut fresh, json!({"type": "join", "room": "video:v"})).await;
     assert_eq!(joined["items"], json!([]), "only what comes from now");
+    assert_eq!(joined["viewers"], 2);
     for n in 0..30 {
         post(&served, &format!("c{n}"), n * 30_000).await;
     }
