@@ -91,7 +91,20 @@ impl quick_cache::Equivalent<Key> for KeyRef<'_> {
 struct Entry {
     ready: RwLock<BTreeMap<(Kind, Packing), Arc<Ready>>>,
     /// Held while one fills.
-    bodies: tokio::sync::Mutex<BTreeMap<Format, Body>>,
+    bodies: tokio::sync::Mutex<BTreeMap<Format, Kept>>,
+}
+
+/// A body as it is patched, with the hash of its bytes: a read that finds
+/// nothing new does not go over them again.
+struct Kept {
+    body: Body,
+    hash: u64,
+}
+
+impl Kept {
+    fn of(body: Body) -> Self {
+        Self { hash: hash_of(body.bytes()), body }
+    }
 }
 
 /// A segment with its bytes as they were when it was last filled: what the
@@ -177,10 +190,10 @@ impl Entry {
         ready.get(&(kind, packing)).cloned()
     }
 
-    fn bytes(&self, bodies: &BTreeMap<Format, Body>) -> u64 {
+    fn bytes(&self, bodies: &BTreeMap<Format, Kept>) -> u64 {
         let ready = self.ready.read().unwrap_or_else(PoisonError::into_inner);
         let ready: usize = ready.values().map(|ready| ready.bytes.len()).sum();
-        let bodies: usize = bodies.values().map(|body| body.bytes().len()).sum();
+        let bodies: usize = bodies.values().map(|kept| kept.body.bytes().len()).sum();
         (ready + bodies) as u64
     }
 
@@ -208,7 +221,7 @@ struct Filler<'a> {
 impl Filler<'_> {
     async fn fill(
         &self,
-        bodies: &mut BTreeMap<Format, Body>,
+        bodies: &mut BTreeMap<Format, Kept>,
         kind: Kind,
         packing: Packing,
     ) -> Result<Option<Found>, Refusal> {
@@ -219,14 +232,15 @@ impl Filler<'_> {
             Kind::Subtitles => {
                 let Some(snapshot) = self.snapshot().await? else { return Ok(None) };
                 let bytes = maker.subtitles(&snapshot, ass::Options::default());
-                return Ok(Some(self.put(kind, packing, &bytes, snapshot.seq)));
+                let hash = hash_of(&bytes);
+                return Ok(Some(self.put(kind, packing, &bytes, hash, snapshot.seq)));
             }
         };
         let current = match bodies.get_mut(&format) {
-            Some(body) => danmaku
-                .changes_since(self.video, body.seq())
-                .await
-                .map(|c| patch(&maker, body, c))?,
+            Some(kept) => {
+                let changes = danmaku.changes_since(self.video, kept.body.seq()).await?;
+                patch(&maker, kept, changes)
+            }
             None => false,
         };
         if !current {
@@ -234,11 +248,10 @@ impl Filler<'_> {
                 bodies.remove(&format);
                 return Ok(None);
             };
-            bodies.insert(format, maker.build(format, &snapshot));
+            bodies.insert(format, Kept::of(maker.build(format, &snapshot)));
         }
-        let body = bodies.get(&format).expect("it was there, or has just been put there");
-        let found = self.put(kind, packing, body.bytes(), body.seq());
-        Ok(Some(found))
+        let Kept { body, hash } = &bodies[&format];
+        Ok(Some(self.put(kind, packing, body.bytes(), *hash, body.seq())))
     }
 
     async fn snapshot(&self) -> Result<Option<Snapshot>, Refusal> {
@@ -250,10 +263,7 @@ impl Filler<'_> {
     }
 
     /// Makes a form of `bytes`, unless the one that is there is of the same.
-    fn put(&self, kind: Kind, packing: Packing, bytes: &[u8], seq: Seq) -> Found {
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        let hash = hasher.finish();
+    fn put(&self, kind: Kind, packing: Packing, bytes: &[u8], hash: u64, seq: Seq) -> Found {
         if let Some(ready) = self.entry.ready(kind, packing).filter(|ready| ready.hash == hash) {
             ready.seq.fetch_max(seq.0, Ordering::Relaxed);
             ready.known.store(self.now, Ordering::Relaxed);
@@ -274,18 +284,30 @@ impl Filler<'_> {
 }
 
 /// Takes what happened into the body; false if it must be built anew.
-fn patch(maker: &Bodies, body: &mut Body, changes: Changes) -> bool {
+fn patch(maker: &Bodies, kept: &mut Kept, changes: Changes) -> bool {
     let Changes::Range { since, through, events } = changes else { return false };
     if through < since {
         return false;
     }
+    let mut changed = false;
     for (seq, event) in &events {
-        if maker.patch(body, *seq, event) == Patched::Stale {
-            return false;
+        match maker.patch(&mut kept.body, *seq, event) {
+            Patched::Same => {}
+            Patched::Changed => changed = true,
+            Patched::Stale => return false,
         }
     }
-    body.cover(through);
+    kept.body.cover(through);
+    if changed {
+        kept.hash = hash_of(kept.body.bytes());
+    }
     true
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Packing {
