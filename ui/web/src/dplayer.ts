@@ -36,6 +36,7 @@ interface Read {
 }
 
 interface Send {
+  /** DPlayer draws a copy of it, and puts this very object into its list. */
   data: { text: string; color: number | string; type: number | string; time: number };
   success: () => void;
   error: (why?: string) => void;
@@ -47,6 +48,7 @@ const MODES: Mode[] = ["scroll", "top", "bottom"];
 
 /** The connector for one player. */
 export function dplayer(client: Client, video: string, viewer = new Viewer(client, video)) {
+  let player: DPlayerLike | undefined;
   const apiBackend = {
     read({ success, error }: Read): void {
       viewer.open().then(
@@ -61,13 +63,20 @@ export function dplayer(client: Client, video: string, viewer = new Viewer(clien
         mode: MODES[Number(data.type)] ?? "scroll",
         color: colorOf(data.color),
       };
+      // What is drawn again, after a seek, is drawn as HTML.
+      queueMicrotask(() => {
+        data.text = escaped(data.text);
+      });
       viewer.post(draft).then(
         (posted) => {
-          // DPlayer has drawn it and has this very object in its list.
           (data as Partial<Dan>).id = posted.id;
           success();
         },
-        (problem) => error(problem.message),
+        (problem) => {
+          // Nobody else will see it either.
+          if (player) remove(player, (dan) => dan === data);
+          error(problem.message);
+        },
       );
     },
   };
@@ -76,8 +85,9 @@ export function dplayer(client: Client, video: string, viewer = new Viewer(clien
     options: { apiBackend, danmaku: { id: video, api: "/players/dplayer/" } },
     /** Comments of others appear as they come. */
     attach(dp: DPlayerLike): void {
+      player = dp;
       viewer.listen(({ shown, gone, own }) => {
-        for (const id of gone) remove(dp, id);
+        for (const id of gone) remove(dp, (dan) => dan.id === id);
         if (!own) for (const comment of shown.filter(fits)) add(dp, danOf(comment));
       });
       dp.on("destroy", () => viewer.close());
@@ -100,8 +110,8 @@ function add({ video, danmaku }: DPlayerLike, dan: Dan): void {
   list.splice(at, 0, dan);
 }
 
-function remove({ danmaku }: DPlayerLike, id: string): void {
-  const at = danmaku.dan.findIndex((dan) => dan.id === id);
+function remove({ danmaku }: DPlayerLike, which: (dan: object & Partial<Dan>) => boolean): void {
+  const at = danmaku.dan.findIndex(which);
   if (at < 0) return;
   danmaku.dan.splice(at, 1);
   if (at < danmaku.danIndex) danmaku.danIndex--;
