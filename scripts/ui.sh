@@ -51,7 +51,9 @@ case "${1:-}" in
     scripts/needs.sh chromium
     build
     packages
-    "${CARGO:-cargo}" build --locked -p tideline-server --bin tideline
+    # Whoever has just built the program says where it is.
+    [ -n "${TIDELINE_PROGRAM:-}" ] || "${CARGO:-cargo}" build --locked -p tideline-server --bin tideline
+    TIDELINE_CHROMIUM=$(command -v chromium) && export TIDELINE_CHROMIUM
     [ "${2:-}" = --shots ] && export TIDELINE_SHOTS=1
     (cd ui && npm run --silent browser)
     ;;

@@ -53,6 +53,10 @@ it("lists the comments, sends one that both viewers see once, and hides what one
   expect(await lines(ben).filter({ hasText: "The tide turns" }).count()).toBe(7);
   await ann.reload();
   await expect.poll(() => lines(ann).count()).toBe(34);
+  // The rule holds for every video of hers, and until she takes it back.
+  await ann.getByText("What I want to see").click();
+  await ann.getByRole("button", { name: "Remove TIDE" }).click();
+  await expect.poll(() => lines(ann).count()).toBe(41);
   await ann.context().close();
   await ben.context().close();
 });

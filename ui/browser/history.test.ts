@@ -17,7 +17,7 @@ const rows = (page: Page) => page.locator("[data-row]");
 const count = async (user: string) =>
   (await stage.json<{ count: number }>(`/v1/users/${user}/history/count`)).count;
 
-const VIEWS: Required<Omit<View, "user">>[] = ([1280, 390] as const).flatMap((width) =>
+const VIEWS: Required<Omit<View, "user" | "apart">>[] = ([1280, 390] as const).flatMap((width) =>
   (["en", "zh"] as const).flatMap((language) =>
     (["light", "dark"] as const).map((theme) => ({ width, language, theme })),
   ),

@@ -2,6 +2,17 @@
 
 import type { Stage } from "./stage.js";
 
+/** Texts that a careless page takes for more, or for something else. */
+export const TRAPS = [
+  "<img src=x onerror=\"window.broken='yes'\">",
+  "<script>window.broken='yes'</script>",
+  "&lt;b&gt; &amp; &#60;",
+  "……&……",
+  "<唯亿一张>",
+  "#include<stdio.h>",
+  '<![CDATA[<b>"it\'s"</b>]]>',
+];
+
 export interface Item {
   id: string;
   text: string;

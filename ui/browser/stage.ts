@@ -10,6 +10,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 const ROOT = resolve(import.meta.dirname, "../..");
 const BUILT = join(resolve(ROOT, process.env.CARGO_TARGET_DIR ?? "target"), "debug/tideline");
 const PROGRAM = process.env.TIDELINE_PROGRAM ?? BUILT;
+const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
 const SHOTS = join(ROOT, "docs/ui");
 
 /** Chromium without what it would call home for. */
@@ -30,24 +31,31 @@ const ARGS = [
 /** The longest that a browser may take for one step. */
 const WAIT_MS = 60_000;
 
+/** The end of what a server logs is kept, in case it does not start. */
+const SAID_MAX = 4000;
+
 /** How a page is opened. */
 export interface View {
   width?: 1280 | 390;
   language?: "en" | "zh";
   theme?: "light" | "dark";
   user?: string;
+  /** In a browser of its own, which shares nothing with the first. */
+  apart?: boolean;
 }
 
 export class Stage {
   /** What went wrong in any page: scripts, policies, the console. */
   readonly faults: string[] = [];
 
+  #apart: Promise<Browser> | undefined;
+
   private constructor(
     readonly base: string,
     /** The admin token, where the server asks for tokens. */
     readonly token: string | undefined,
     readonly browser: Browser,
-    readonly close: () => Promise<void>,
+    readonly stop: () => Promise<void>,
   ) {}
 
   static async open(...flags: string[]): Promise<Stage> {
@@ -57,22 +65,21 @@ export class Stage {
       PROGRAM,
       ["serve", "--demo", "--data", join(data, "d"), ...free, ...flags],
       {
-        stdio: ["ignore", "pipe", "ignore"],
+        stdio: ["ignore", "pipe", "pipe"],
       },
     );
     const { base, token } = await bannerOf(server);
-    const browser = await chromium.launch({
-      executablePath: "/usr/bin/chromium",
-      args: ARGS,
-      timeout: WAIT_MS,
-    });
-    return new Stage(base, token, browser, async () => {
-      await browser.close();
+    return new Stage(base, token, await launch(), async () => {
       const ended = new Promise((done) => server.once("exit", done));
       server.kill("SIGTERM");
       await ended;
       rmSync(data, { recursive: true, force: true });
     });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.browser.close(), this.#apart?.then((browser) => browser.close())]);
+    await this.stop();
   }
 
   /** Opens a page as a new visitor. */
@@ -85,7 +92,9 @@ export class Stage {
   /** A new visitor, before anything is opened. */
   async visitor(view: View = {}): Promise<Page> {
     const { width = 1280, language = "en", theme = "light", user = "demo" } = view;
-    const context = await this.browser.newContext({
+    if (view.apart) this.#apart ??= launch();
+    const browser = view.apart ? await this.#apart! : this.browser;
+    const context = await browser.newContext({
       viewport: { width, height: width === 390 ? 844 : 800 },
       locale: language === "zh" ? "zh-CN" : "en-GB",
       colorScheme: theme,
@@ -110,6 +119,10 @@ export class Stage {
   }
 }
 
+function launch(): Promise<Browser> {
+  return chromium.launch({ executablePath: CHROMIUM, args: ARGS, timeout: WAIT_MS });
+}
+
 /** Takes a picture for the documents, if they are to be taken again. */
 export async function shoot(page: Page, name: string): Promise<void> {
   if (!process.env.TIDELINE_SHOTS) return;
@@ -122,8 +135,12 @@ function bannerOf(server: ChildProcess): Promise<{ base: string; token: string |
   return new Promise((found, failed) => {
     let base = "";
     let token: string | undefined;
+    let said = "";
+    server.stderr!.on("data", (text) => {
+      said = `${said}${text}`.slice(-SAID_MAX);
+    });
     server.once("error", failed);
-    server.once("exit", (code) => failed(new Error(`${PROGRAM} ended with ${code}`)));
+    server.once("exit", (code) => failed(new Error(`${PROGRAM} ended with ${code}: ${said}`)));
     createInterface({ input: server.stdout! }).on("line", (line) => {
       base = /HTTP {2}(http:\S+)/.exec(line)?.[1] ?? base;
       token = /TIDELINE_TOKEN=(\S+)/.exec(line)?.[1] ?? token;
