@@ -24,16 +24,15 @@ targets! {
     topic_row => tideline_queue::fuzz::topic_row,
     // The tables.
     table_files => tideline_store::fuzz::table_files,
+    place => tideline_store::fuzz::place,
     outcome => tideline_history::fuzz::outcome,
     day_row => tideline_history::fuzz::day_row,
     facts_row => tideline_history::fuzz::facts_row,
     retries_row => tideline_history::fuzz::retries_row,
     cold_user => tideline_history::fuzz::cold_user,
     partition_key => tideline_history::fuzz::partition_key,
-    place => tideline_history::fuzz::place,
     danmaku_outcome => tideline_danmaku::fuzz::danmaku_outcome,
     danmaku_rows => tideline_danmaku::fuzz::danmaku_rows,
-    danmaku_place => tideline_danmaku::fuzz::danmaku_place,
     catalogue_item => tideline_catalogue::fuzz::item,
     token_row => tideline_gateway::fuzz::token_row,
     // Calls, and answers to ours.

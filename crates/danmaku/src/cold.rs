@@ -1,8 +1,4 @@
-//! Reading a video from its rows, and a partition's place.
-//!
-//! | table | partition key | sort key | value |
-//! |---|---|---|---|
-//! | meta | `danmaku/place` | partition | version, epoch, seq, owner's time |
+//! Reading a video from its rows.
 //!
 //! What is read to open a video grows with what it shows, not with what it
 //! hides.
@@ -10,14 +6,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use tideline_store::{Commit, Op, StoreError, Table, TableName};
+use tideline_store::{StoreError, Table, TableName};
+use tideline_types::Seq;
 use tideline_types::limits::{SPECIALS_PER_VIDEO_MAX, SUBTITLES_PER_VIDEO_MAX};
-use tideline_types::{Epoch, Millis, PartitionId, Seq};
 
 use crate::comment::Comment;
 use crate::id::CommentId;
 use crate::options::Options;
-use crate::owner::Place;
 use crate::reads::{Found, Read};
 use crate::rows::{self, Facts};
 use crate::video::Video;
@@ -141,64 +136,3 @@ pub(crate) fn damaged(what: &str) -> StoreError {
 
 /// Rows of what a video shows and does not count, at most.
 const UNCOUNTED_MAX: usize = (SUBTITLES_PER_VIDEO_MAX + SPECIALS_PER_VIDEO_MAX) as usize + 1;
-
-/// The partition's place, as it was last written; the beginning if never.
-pub fn place(table: &dyn Table, partition: PartitionId) -> Result<Place, StoreError> {
-    let key = partition.0.to_be_bytes();
-    let Some(value) = table.get(TableName::Meta, PLACE_KEY, &key)? else {
-        return Ok(Place::default());
-    };
-    decode_place(&value).ok_or_else(|| StoreError::Damaged {
-        file: "tables/meta".into(),
-        offset: 0,
-        what: format!("place of danmaku/{partition}"),
-    })
-}
-
-/// The write that keeps `place`.
-pub fn keep_place(partition: PartitionId, place: &Place) -> Commit {
-    let mut value = vec![VERSION];
-    value.extend_from_slice(&place.epoch.0.to_be_bytes());
-    value.extend_from_slice(&place.seq.0.to_be_bytes());
-    value.extend_from_slice(&place.taken.0.to_be_bytes());
-    let sort_key = Bytes::copy_from_slice(&partition.0.to_be_bytes());
-    let ops = vec![Op::Put { sort_key, value: value.into() }];
-    Commit { table: TableName::Meta, partition_key: PLACE_KEY.into(), ops }
-}
-
-fn decode_place(value: &[u8]) -> Option<Place> {
-    let (version, rest) = value.split_first()?;
-    let rest: &[u8; 20] = rest.try_into().ok()?;
-    let number = |at: usize| rest[at..at + 8].try_into().ok().map(u64::from_be_bytes);
-    (*version == VERSION).then_some(Place {
-        epoch: Epoch(u32::from_be_bytes(rest[..4].try_into().ok()?)),
-        seq: Seq(number(4)?),
-        taken: Millis(number(12)? as i64),
-    })
-}
-
-const PLACE_KEY: &[u8] = b"danmaku/place";
-const VERSION: u8 = 1;
-
-/// Reads any bytes as a place; for fuzzing.
-pub(crate) fn fuzz_place(bytes: &[u8]) {
-    if let Some(place) = decode_place(bytes) {
-        let ops = keep_place(PartitionId(0), &place).ops;
-        assert!(matches!(&ops[..], [Op::Put { value, .. }] if value == bytes));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_reads_back_and_a_strange_one_is_refused() {
-        let place = Place { epoch: Epoch(3), seq: Seq(9), taken: Millis(1_796_000_000_000) };
-        let Op::Put { value, .. } = &keep_place(PartitionId(1), &place).ops[0] else { panic!() };
-        let golden = [1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 162, 41, 241, 40, 0];
-        assert_eq!(value[..], golden);
-        assert_eq!(decode_place(value), Some(place));
-        assert_eq!(decode_place(&value[1..]), None);
-    }
-}

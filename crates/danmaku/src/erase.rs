@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tideline_queue::Queue;
-use tideline_store::{Commit, Op, StoreError, Table, TableName};
+use tideline_store::{Commit, Op, Place, StoreError, Table, TableName};
 use tideline_types::{Millis, PartitionId, Seq, SeqRange, TopicName};
 
 use crate::cold;
 use crate::comment::Writer;
 use crate::options::Keys;
 use crate::outcome::{Change, Outcome};
+use crate::task::TOPIC;
 
 /// An erase of which some file may still hold bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +70,7 @@ pub(crate) fn empty_files(
     let mut done = Vec::new();
     for erasing in pending.chunk_by(|a, b| a.partition == b.partition) {
         let partition = erasing[0].partition;
-        let rested = cold::place(table, partition)?.seq;
+        let rested = Place::read(table, TOPIC, partition)?.seq;
         let ready: Vec<Erasing> =
             erasing.iter().filter(|erase| erase.through <= rested).copied().collect();
         // In order: of two erases of one user the later stands.

@@ -37,11 +37,6 @@ pub fn danmaku_outcome(bytes: &[u8]) {
     }
 }
 
-/// The value of a partition's place.
-pub fn danmaku_place(bytes: &[u8]) {
-    crate::cold::fuzz_place(bytes);
-}
-
 /// A list of filters, as JSON.
 pub fn danmaku_filters(bytes: &[u8]) {
     let Ok(json) = std::str::from_utf8(bytes) else { return };

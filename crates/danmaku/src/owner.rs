@@ -24,10 +24,11 @@ mod tier;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use tideline_store::Place;
 use tideline_store::batch::BatchBuilder;
 use tideline_types::{Epoch, Millis, Seq, StreamId};
 
-pub use state::{Bounds, Effect, Flush, Place, Stats};
+pub use state::{Bounds, Effect, Flush, Stats};
 use state::{Call, Dirty, Flight, Hot, Packed, State, Status, Waiting};
 
 use crate::ask::{Answer, Op, Refusal};

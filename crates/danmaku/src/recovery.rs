@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 use tideline_store::batch::BatchRef;
-use tideline_store::{StoreError, Table};
+use tideline_store::{Place, StoreError, Table};
 use tideline_types::Seq;
 
-use crate::cold;
 use crate::owner::Owner;
+use crate::task::TOPIC;
 
 /// Replays what the log holds above the partition's place into a fresh owner,
 /// which takes calls from then on. `read` gives whole batches, of which the
@@ -22,7 +22,7 @@ pub fn recover<W>(
     read: &mut dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError>,
 ) -> Result<(), StoreError> {
     let (stream, synced) = (owner.stream(), owner.synced_through());
-    let place = cold::place(table, stream.partition)?;
+    let place = Place::read(table, TOPIC, stream.partition)?;
     let wrong = |at: Seq, what: String| StoreError::Damaged {
         file: format!("log of danmaku/{}", stream.partition).into(),
         offset: at.0,

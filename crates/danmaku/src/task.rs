@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tideline_queue::{PartitionWriter, Queue};
-use tideline_store::{AppendError, Clock, StoreError, SyncWatcher, Table};
+use tideline_store::{AppendError, Clock, Place, StoreError, SyncWatcher, Table};
 use tideline_types::{Millis, PartitionId, Seq, StreamId, TopicName, partition_of};
 use tokio::sync::oneshot;
 
@@ -28,7 +28,6 @@ pub use open::{AUDIT, STATS, TOPIC};
 pub use rooms::Watch;
 
 use crate::ask::{Answer, Op, Refusal};
-use crate::cold;
 use crate::erase;
 use crate::options::Options;
 use crate::owner::{Bounds, Effect, Owner, Stats};
@@ -87,7 +86,7 @@ impl Driver {
             let watcher = Arc::new(Watcher { driver: Arc::clone(&this), partition });
             let writer =
                 queue.own(&topic, partition, watcher).map_err(|error| log_error(&error))?;
-            let place = cold::place(&*table, partition)?;
+            let place = Place::read(&*table, TOPIC, partition)?;
             let synced = writer.next().prev();
             let (stream, epoch, rules) = (writer.stream(), writer.epoch(), Arc::clone(&rules));
             let owner = Owner::new(stream, epoch, synced, place, rules, bounds.clone());

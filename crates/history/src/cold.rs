@@ -1,12 +1,11 @@
 //! What a partition keeps at rest, besides a user's own rows: erased users,
-//! erases whose bytes are still in files, and the partition's place.
+//! and erases whose bytes are still in files.
 //!
 //! | table | partition key | sort key | value |
 //! |---|---|---|---|
 //! | history | the user | see `rows` | their rows, facts, applied (epoch, seq) |
 //! | history | the erased user's hash | facts | the facts row of a user of whom nothing else is left |
 //! | meta | `history/erasing` | partition, hash, the erase's seq | version, `taken_ms`; stands until no file holds a byte of theirs |
-//! | meta | `history/place` | partition | version, epoch, seq, `taken_ms` |
 //!
 //! A user's rows and the note of their erase lie under different keys, so no
 //! write covers both. The note is written first and carries the erase's seq:
@@ -18,7 +17,7 @@ use tideline_types::{Epoch, Millis, PartitionId, Seq};
 
 use crate::kinds::Kinds;
 use crate::outcome::OutcomeRef;
-use crate::owner::{Owner, Place};
+use crate::owner::Owner;
 use crate::rows;
 use crate::rules::Rules;
 use crate::timeline::{Timeline, Touched};
@@ -167,41 +166,6 @@ pub(crate) fn rest_erase<W>(
     table.commit(&[note, rest])
 }
 
-/// The partition's place, as it was last written; the beginning if never.
-pub fn place(table: &dyn Table, partition: PartitionId) -> Result<Place, StoreError> {
-    let key = partition.0.to_be_bytes();
-    let Some(value) = table.get(TableName::Meta, PLACE_KEY, &key)? else {
-        return Ok(Place::default());
-    };
-    decode_place(&value).ok_or_else(|| StoreError::Damaged {
-        file: "tables/meta".into(),
-        offset: 0,
-        what: format!("place of history/{partition}"),
-    })
-}
-
-/// The write that keeps `place`.
-pub fn keep_place(partition: PartitionId, place: &Place) -> Commit {
-    let mut value = vec![PLACE_VERSION];
-    value.extend_from_slice(&place.epoch.0.to_be_bytes());
-    value.extend_from_slice(&place.seq.0.to_be_bytes());
-    value.extend_from_slice(&place.taken_ms.0.to_be_bytes());
-    let sort_key = Bytes::copy_from_slice(&partition.0.to_be_bytes());
-    let ops = vec![Op::Put { sort_key, value: value.into() }];
-    Commit { table: TableName::Meta, partition_key: PLACE_KEY.into(), ops }
-}
-
-fn decode_place(value: &[u8]) -> Option<Place> {
-    let (version, rest) = value.split_first()?;
-    let rest: &[u8; 20] = rest.try_into().ok()?;
-    let number = |at: usize| rest[at..at + 8].try_into().ok().map(u64::from_be_bytes);
-    (*version == PLACE_VERSION).then_some(Place {
-        epoch: Epoch(u32::from_be_bytes(rest[..4].try_into().ok()?)),
-        seq: Seq(number(4)?),
-        taken_ms: Millis(number(12)? as i64),
-    })
-}
-
 /// Erases whose bytes may still be in files, by partition, hash and number.
 /// One scan of all partitions.
 pub fn erasing(table: &dyn Table) -> Result<Vec<Erasing>, StoreError> {
@@ -247,33 +211,12 @@ fn decode_erasing(key: &[u8], value: &[u8]) -> Option<Erasing> {
     })
 }
 
-const PLACE_KEY: &[u8] = b"history/place";
 const ERASING_KEY: &[u8] = b"history/erasing";
-const PLACE_VERSION: u8 = 1;
 const ERASING_VERSION: u8 = 1;
-
-/// Reads any bytes as a place; for fuzzing.
-pub(crate) fn fuzz_place(bytes: &[u8]) {
-    if let Some(place) = decode_place(bytes) {
-        let ops = keep_place(PartitionId(0), &place).ops;
-        assert!(matches!(&ops[..], [Op::Put { value, .. }] if value == bytes));
-    }
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_place_reads_back_and_a_strange_one_is_refused() {
-        let place = Place { epoch: Epoch(3), seq: Seq(9), taken_ms: Millis(1_796_000_000_000) };
-        let Op::Put { value, .. } = &keep_place(PartitionId(1), &place).ops[0] else { panic!() };
-        let golden = [1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 162, 41, 241, 40, 0];
-        assert_eq!(value[..], golden);
-        assert_eq!(decode_place(value), Some(place));
-        assert_eq!(decode_place(&value[1..]), None);
-        assert_eq!(decode_place(&[]), None);
-    }
 
     #[test]
     fn an_erase_is_noted_by_its_number_so_that_a_later_one_outlives_the_first() {

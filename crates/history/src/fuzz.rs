@@ -77,11 +77,6 @@ fn cold_value(key: &[u8], value: &[u8]) {
     let _ = rows::load(&[row], &kinds());
 }
 
-/// The value of a partition's place.
-pub fn place(bytes: &[u8]) {
-    crate::cold::fuzz_place(bytes);
-}
-
 /// A partition key.
 pub fn partition_key(bytes: &[u8]) {
     if let Ok(user) = rows::user_of(bytes) {

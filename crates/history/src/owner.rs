@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tideline_store::batch::BatchBuilder;
-use tideline_store::{Commit, StoreError};
+use tideline_store::{Commit, Place, StoreError};
 use tideline_types::{Epoch, Millis, Seq, StreamId};
 
 pub use ask::{Answer, Op, Refusal};
@@ -95,18 +95,6 @@ pub struct Flush {
     pub generation: u32,
     /// What to write, in order.
     pub commits: Vec<Commit>,
-}
-
-/// How far a partition is at rest: every outcome at or below `seq` is in a
-/// durable row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The epoch that wrote it.
-    pub epoch: Epoch,
-    /// The number.
-    pub seq: Seq,
-    /// The owner's time may not fall below this.
-    pub taken_ms: Millis,
 }
 
 /// Figures of one partition.
@@ -274,7 +262,7 @@ impl<W> Owner<W> {
             next: synced.next(),
             synced,
             sealed_after: synced,
-            taken: place.taken_ms,
+            taken: place.taken,
             ticks: 0,
             slots: Slots::new(),
             hot_bytes: 0,
@@ -300,7 +288,7 @@ impl<W> Owner<W> {
     /// An owner of the same stream that knows nothing yet: to be recovered, and
     /// then put in the place of this one. What this one asked for is void.
     pub fn successor(&self) -> Self {
-        let place = Place { epoch: self.epoch, seq: Seq::ZERO, taken_ms: self.taken };
+        let place = Place { epoch: self.epoch, seq: Seq::ZERO, taken: self.taken };
         let (rules, options) = (Arc::clone(&self.rules), self.options.clone());
         let fresh = Self::new(self.stream, self.epoch, self.synced, place, rules, options);
         Self { generation: self.generation + 1, ticks: self.ticks, ..fresh }

@@ -3,12 +3,13 @@
 
 use bytes::Bytes;
 use tideline_store::batch::BatchRef;
-use tideline_store::{StoreError, Table, TableName};
+use tideline_store::{Place, StoreError, Table, TableName};
 use tideline_types::Seq;
 
 use crate::cold;
 use crate::owner::{Erases, Owner};
 use crate::rows;
+use crate::task::TOPIC;
 
 /// Replays what the log holds above the partition's place into a fresh owner,
 /// which takes calls from then on. `read` gives whole batches, of which the
@@ -49,7 +50,7 @@ fn replay<W>(
     within_budget: bool,
 ) -> Result<(), StoreError> {
     let (stream, synced) = (owner.stream(), owner.synced_through());
-    let place = cold::place(table, stream.partition)?;
+    let place = Place::read(table, TOPIC, stream.partition)?;
     let wrong = |at: Seq, what: String| StoreError::Damaged {
         file: format!("log of history/{}", stream.partition).into(),
         offset: at.0,

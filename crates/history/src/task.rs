@@ -35,12 +35,11 @@ use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
 use tideline_queue::{PartitionWriter, Queue, TopicSpec};
 use tideline_store::batch::Record;
-use tideline_store::{AppendError, Clock, StoreError, SyncWatcher, Table};
+use tideline_store::{AppendError, Clock, Place, StoreError, SyncWatcher, Table};
 use tideline_types::{Millis, PartitionId, Seq, StreamId, TopicName, partition_of};
 
 pub(crate) use gate::{Gate, Waiter};
 
-use crate::cold;
 use crate::mark::{Ack, MarkSet, Path};
 use crate::outcome::OutcomeRef;
 use crate::owner::{self, Answer, Effect, Op, Owner, Refusal};
@@ -155,7 +154,7 @@ impl Driver {
             let watcher = Arc::new(Watcher { driver: Arc::clone(&this), partition });
             let writer =
                 queue.own(&topic, partition, watcher).map_err(|error| log_error(&error))?;
-            let place = cold::place(&*table, partition)?;
+            let place = Place::read(&*table, TOPIC, partition)?;
             let owner = Owner::new(
                 writer.stream(),
                 writer.epoch(),

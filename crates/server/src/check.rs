@@ -13,7 +13,7 @@ use tideline_history::{TOPIC, cold, prepare};
 use tideline_queue::topics_at_rest;
 use tideline_store::disk::RealDisk;
 use tideline_store::local::{LsmOptions, LsmTable, verify_journal};
-use tideline_store::{StoreError, Table, TableName};
+use tideline_store::{Place, StoreError, Table, TableName};
 use tideline_types::{Epoch, PartitionId, Seq, StreamId, partition_of};
 
 use crate::cli::{CheckArgs, Failure};
@@ -139,7 +139,7 @@ struct Users<'a> {
 impl Users<'_> {
     fn check_places(&self, table: &dyn Table, report: &mut Report) -> Result<(), StoreError> {
         for partition in (0..self.partitions).map(PartitionId) {
-            let at = cold::place(table, partition)?;
+            let at = Place::read(table, TOPIC, partition)?;
             let (epoch, last) = (self.end)(partition);
             if at.seq > last || at.epoch > epoch {
                 report.findings.push(format!(

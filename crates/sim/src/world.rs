@@ -8,16 +8,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use tideline_history::cold;
 use tideline_history::mark::{Ack, Mark, MarkSet, Path as Way};
 use tideline_history::owner::{self, Answer, Effect, Flush, Op, Owner, SlotId};
 use tideline_history::recovery;
 use tideline_history::rules::Rules;
+use tideline_history::{TOPIC, cold};
 use tideline_store::batch::BatchRef;
 use tideline_store::disk::FaultyDisk;
 use tideline_store::local::{JournalOptions, LocalJournal};
 use tideline_store::mem::MemTable;
-use tideline_store::{AppendError, Journal, ReadError, ReadLimits, StoreError, SyncWatcher, Table};
+use tideline_store::{
+    AppendError, Journal, Place, ReadError, ReadLimits, StoreError, SyncWatcher, Table,
+};
 use tideline_types::{Incarnation, Millis, PartitionId, Seq, StreamId, partition_of};
 
 use crate::expect::{self, Expected};
@@ -165,7 +167,7 @@ impl World {
                 other => panic!("cannot fence: {other}"),
             })?;
             self.oracles[usize::from(partition)].ends_at(bounds.synced.0);
-            let place = cold::place(&self.table, PartitionId(partition))?;
+            let place = Place::read(&self.table, TOPIC, PartitionId(partition))?;
             self.owners.push(Owner::new(
                 stream(partition),
                 bounds.epoch,
@@ -464,7 +466,7 @@ impl World {
         let places: Vec<_> = places.collect();
         self.note(format!("places {places:?}"));
         for (at, place) in &places {
-            let commit = cold::keep_place(PartitionId(*at as u16), place);
+            let commit = place.keep(TOPIC, PartitionId(*at as u16));
             self.table.commit(&[commit]).expect("memory takes it");
         }
         self.table.sync().expect("memory syncs");

@@ -21,7 +21,8 @@ use bytes::Bytes;
 use tideline_types::limits::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX};
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, SeqRange, StreamId};
 
-use crate::{Choose, varint};
+use crate::Choose;
+use crate::codec::{Reader, put_signed, put_varint};
 
 /// The format that this build writes and reads.
 pub const VERSION: u8 = 1;
@@ -220,7 +221,7 @@ impl BatchBuilder {
     pub fn push(&mut self, time: Millis, key: &[u8], value: &[u8]) -> Seq {
         debug_assert!(self.has_room(key.len(), value.len()));
         self.stamp(time, (key.len() as u64) << 1);
-        varint::put(&mut self.bytes, value.len() as u64);
+        put_varint(&mut self.bytes, value.len() as u64);
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.header.last()
@@ -235,8 +236,8 @@ impl BatchBuilder {
             self.header.base = time;
             self.last_time = time;
         }
-        varint::put(&mut self.bytes, head);
-        varint::put(&mut self.bytes, varint::zigzag(time.0.wrapping_sub(self.last_time.0)));
+        put_varint(&mut self.bytes, head);
+        put_signed(&mut self.bytes, time.0.wrapping_sub(self.last_time.0));
         self.last_time = time;
         self.header.newest = self.header.newest.max(time);
         self.header.count += 1;
@@ -354,7 +355,7 @@ impl<'a> BatchRef<'a> {
 
     fn walk(&self) -> Walk<'a> {
         Walk {
-            rest: self.body,
+            rest: Reader::new(self.body),
             left: self.header.count,
             next: self.header.first,
             time: self.header.base,
@@ -384,7 +385,7 @@ impl<'a> BatchRef<'a> {
 }
 
 struct Walk<'a> {
-    rest: &'a [u8],
+    rest: Reader<'a>,
     left: u32,
     next: Seq,
     time: Millis,
@@ -395,8 +396,8 @@ impl<'a> Iterator for Walk<'a> {
 
     fn next(&mut self) -> Option<Record<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let head = varint::take(&mut self.rest)?;
-        let delta = varint::unzigzag(varint::take(&mut self.rest)?);
+        let head = self.rest.varint().ok()?;
+        let delta = self.rest.signed().ok()?;
         self.time = Millis(self.time.0.wrapping_add(delta));
         let seq = self.next;
         self.next = seq.next();
@@ -409,7 +410,7 @@ impl<'a> Iterator for Walk<'a> {
                 value: &[],
             });
         }
-        let value_bytes = varint::take(&mut self.rest)?;
+        let value_bytes = self.rest.varint().ok()?;
         let key = self.slice(head >> 1)?;
         let value = self.slice(value_bytes)?;
         Some(Record { seq, time: self.time, erased: false, key, value })
@@ -418,9 +419,7 @@ impl<'a> Iterator for Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn slice(&mut self, bytes: u64) -> Option<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(usize::try_from(bytes).ok()?)?;
-        self.rest = rest;
-        Some(taken)
+        self.rest.bytes(usize::try_from(bytes).ok()?).ok()
     }
 }
 

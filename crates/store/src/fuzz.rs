@@ -3,6 +3,7 @@
 //! Where a checksum guards a format, the bytes are also read with one that
 //! fits: a fuzzer does not guess it.
 
+use crate::Place;
 use crate::batch::{BatchRef, HEADER_BYTES};
 pub use crate::local::{
     fuzz_manifest as manifest, fuzz_rounds as journal_file, fuzz_table_files as table_files,
@@ -16,6 +17,13 @@ pub fn batch(bytes: &[u8]) {
         let erased = batch.erase(&mut 0, &mut |seq, _, _| seq.0 % 2 == 0);
         let read = erased.as_deref().map(BatchRef::parse);
         assert!(read.is_none_or(|read| read.is_ok()), "an erased batch does not read back");
+    }
+}
+
+/// The value of a partition's place.
+pub fn place(bytes: &[u8]) {
+    if let Some(place) = Place::decode(bytes) {
+        assert_eq!(place.encode(), bytes, "a place has two forms");
     }
 }
 

@@ -25,8 +25,8 @@ mod journal;
 pub mod laws;
 pub mod local;
 pub mod mem;
+mod place;
 mod table;
-mod varint;
 
 pub use clock::{Clock, ManualClock, RealClock};
 pub use disk::{Disk, DiskFile};
@@ -35,4 +35,5 @@ pub use journal::{
     AppendError, Bounds, Choose, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
     SyncWatcher, Usage,
 };
+pub use place::Place;
 pub use table::{Commit, Op, Row, Table, TableName};

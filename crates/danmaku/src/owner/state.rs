@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tideline_store::batch::BatchBuilder;
 use tideline_store::{Commit, StoreError};
-use tideline_types::{Epoch, Millis, Seq};
+use tideline_types::{Millis, Seq};
 
 use crate::ask::{Answer, Op};
 use crate::reads::{Read, Reads};
@@ -75,18 +75,6 @@ pub struct Flush {
     pub generation: u32,
     /// What to write, in order.
     pub commits: Vec<Commit>,
-}
-
-/// How far a partition is at rest: every outcome at or below `seq` is in a
-/// durable row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The epoch that wrote it.
-    pub epoch: Epoch,
-    /// The number.
-    pub seq: Seq,
-    /// The owner's time may not fall below this.
-    pub taken: Millis,
 }
 
 /// Figures of one partition.

@@ -10,10 +10,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tideline_store::{Commit, Op as RowOp, StoreError, TableName};
+use tideline_store::{Commit, Op as RowOp, Place, StoreError, TableName};
 use tideline_types::Seq;
 
-use super::{Dirty, Effect, Flight, Flush, Hot, Owner, Place, State, Status, Waiting};
+use super::{Dirty, Effect, Flight, Flush, Hot, Owner, State, Status, Waiting};
 use crate::erase::{self, Erasing};
 use crate::outcome::Change;
 use crate::rows;

@@ -7,8 +7,7 @@ use std::time::Duration;
 use tideline_store::{Commit, StoreError};
 use tideline_types::{PartitionId, Seq};
 
-use super::Driver;
-use crate::cold;
+use super::{Driver, TOPIC};
 use crate::owner::Flush;
 
 /// An image on its way.
@@ -67,7 +66,7 @@ impl Driver {
         let moved: Vec<(PartitionId, Seq, Commit)> = (0..self.partitions())
             .filter_map(|at| {
                 let place = self.lock(usize::from(at)).owner.place()?;
-                let commit = cold::keep_place(PartitionId(at), &place);
+                let commit = place.keep(TOPIC, PartitionId(at));
                 Some((PartitionId(at), place.seq, commit))
             })
             .filter(|(partition, seq, _)| kept[usize::from(partition.0)] != *seq)

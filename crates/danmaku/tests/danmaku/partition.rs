@@ -11,10 +11,10 @@ use tideline_danmaku::options::{Keys, Options};
 use tideline_danmaku::owner::{Bounds, Effect, Flush, Owner};
 use tideline_danmaku::rows::{self, Facts};
 use tideline_danmaku::rules::Rules;
-use tideline_danmaku::{CommentId, cold, recovery};
+use tideline_danmaku::{CommentId, TOPIC, cold, recovery};
 use tideline_store::batch::Header;
 use tideline_store::mem::MemTable;
-use tideline_store::{Table, TableName};
+use tideline_store::{Place, Table, TableName};
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, StreamId, UserId};
 use tideline_wire::danmaku::{Mode, Pool};
 
@@ -97,7 +97,7 @@ impl Partition {
         let synced = log.last().map_or(Seq(0), |batch| Header::read(batch).unwrap().last());
         let stream = StreamId { incarnation: Incarnation(1), partition: PartitionId(0) };
         let rules = Arc::new(Rules { options, keys: Keys([7; 16]) });
-        let place = cold::place(&table, PartitionId(0)).unwrap();
+        let place = Place::read(&table, TOPIC, PartitionId(0)).unwrap();
         let mut owner = Owner::new(stream, Epoch(epoch), synced, place, rules, bounds);
         let mut read = |from: Seq| {
             let at = log.iter().position(|b| Header::read(b).unwrap().last() >= from);
@@ -218,7 +218,7 @@ impl Partition {
     /// Writes the place of the partition.
     pub(crate) fn keep_place(&mut self) {
         if let Some(place) = self.owner.place() {
-            self.table.commit(&[cold::keep_place(PartitionId(0), &place)]).unwrap();
+            self.table.commit(&[place.keep(TOPIC, PartitionId(0))]).unwrap();
         }
     }
 

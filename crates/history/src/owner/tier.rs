@@ -5,12 +5,10 @@
 //! so it is the fold of everything below `next`; it is held until that is
 //! synced. While an image flies, new changes gather for the next one.
 
-use tideline_store::StoreError;
+use tideline_store::{Place, StoreError};
 use tideline_types::Seq;
 
-use super::{
-    Dirty, Effect, Flight, Flush, Hot, Owner, Place, SlotId, State, Status, WAITING_BYTES,
-};
+use super::{Dirty, Effect, Flight, Flush, Hot, Owner, SlotId, State, Status, WAITING_BYTES};
 use crate::cold::{self, Image};
 
 impl<W> Owner<W> {
@@ -22,7 +20,7 @@ impl<W> Owner<W> {
         }
         let first = self.unrested.first_key_value().map(|(seq, _)| seq.prev());
         let seq = first.unwrap_or(self.synced).min(self.synced);
-        Some(Place { epoch: self.epoch, seq, taken_ms: self.taken })
+        Some(Place { epoch: self.epoch, seq, taken: self.taken })
     }
 
     /// Forgets what of the log is at rest now.
