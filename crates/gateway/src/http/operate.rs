@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use tideline_danmaku::owner::Stats as DanmakuStats;
+use tideline_history::owner::Stats as HistoryStats;
+use tideline_types::PartitionId;
 
 use super::door;
 use crate::Gateway;
@@ -50,41 +53,49 @@ impl Gateway {
 
     /// What the parts say about themselves.
     fn write_parts(&self, out: &mut String) {
-        let stats = self.inner.history.stats();
-        let sum = |of: fn(&tideline_history::owner::Stats) -> usize| {
-            stats.iter().map(|(_, stats)| of(stats) as f64).sum::<f64>()
+        let history = self.inner.history.stats();
+        let mut sum_of = |name: &str, help: &str, of: fn(&HistoryStats) -> usize| {
+            gauge(out, name, help, sum(&history, of));
         };
-        gauge(out, "tideline_history_users_hot", "Users in memory.", sum(|s| s.users));
-        gauge(out, "tideline_history_hot_bytes", "Their bytes.", sum(|s| s.hot_bytes));
-        let help = "Users with changes that are not yet in cold rows.";
-        gauge(out, "tideline_history_users_dirty", help, sum(|s| s.dirty_users));
-        let help = "Bytes of the log that are not yet in cold rows.";
-        gauge(out, "tideline_history_lag_bytes", help, sum(|s| s.lag_bytes));
-        let help = "Marks and calls that wait for a user to be loaded.";
-        gauge(out, "tideline_history_parked", help, sum(|s| s.parked));
-        let help = "Calls that wait for a sync.";
-        gauge(out, "tideline_history_waiting_sync", help, sum(|s| s.waiting));
+        sum_of("tideline_history_users_hot", "Users in memory.", |s| s.users);
+        sum_of("tideline_history_hot_bytes", "Their bytes.", |s| s.hot_bytes);
+        sum_of(
+            "tideline_history_users_dirty",
+            "Users with changes that are not yet in cold rows.",
+            |s| s.dirty_users,
+        );
+        sum_of(
+            "tideline_history_lag_bytes",
+            "Bytes of the log that are not yet in cold rows.",
+            |s| s.lag_bytes,
+        );
+        sum_of(
+            "tideline_history_parked",
+            "Marks and calls that wait for a user to be loaded.",
+            |s| s.parked,
+        );
+        sum_of("tideline_history_waiting_sync", "Calls that wait for a sync.", |s| s.waiting);
+        let danmaku = self.inner.danmaku.stats();
+        let mut sum_of = |name: &str, help: &str, of: fn(&DanmakuStats) -> usize| {
+            gauge(out, name, help, sum(&danmaku, of));
+        };
+        sum_of("tideline_danmaku_videos_hot", "Videos in memory.", |s| s.videos);
+        sum_of("tideline_danmaku_hot_bytes", "Their bytes.", |s| s.hot_bytes);
+        sum_of(
+            "tideline_danmaku_videos_dirty",
+            "Videos with changes that are not yet in rows.",
+            |s| s.dirty_videos,
+        );
+        sum_of("tideline_danmaku_parked", "Calls that wait for rows.", |s| s.parked);
+        sum_of("tideline_danmaku_waiting_sync", "Calls that wait for a sync.", |s| s.waiting);
         let help = "Outcomes that are synced and not yet applied to cold rows.";
         head(out, "tideline_view_lag_records", "gauge", help);
-        for (partition, stats) in &stats {
-            let lag = stats.lag;
-            line(
-                out,
-                format_args!(
-                    "tideline_view_lag_records{{view=\"history\",partition=\"{partition}\"}} {lag}"
-                ),
-            );
+        let lags = history.iter().map(|(partition, stats)| ("history", partition, stats.lag));
+        let lags = lags.chain(danmaku.iter().map(|(at, stats)| ("danmaku", at, stats.lag)));
+        for (view, partition, lag) in lags {
+            let labels = format_args!("view=\"{view}\",partition=\"{partition}\"");
+            line(out, format_args!("tideline_view_lag_records{{{labels}}} {lag}"));
         }
-        for (partition, stats) in self.inner.danmaku.stats() {
-            let lag = stats.lag;
-            line(
-                out,
-                format_args!(
-                    "tideline_view_lag_records{{view=\"danmaku\",partition=\"{partition}\"}} {lag}"
-                ),
-            );
-        }
-        self.write_danmaku(out);
         let help = "Connections in live rooms, one for each room.";
         gauge(out, "tideline_room_members", help, self.inner.rooms.members() as f64);
         let usage = self.inner.queue.usage();
@@ -97,18 +108,9 @@ impl Gateway {
         let ready = if self.ready().is_ok() { 1.0 } else { 0.0 };
         gauge(out, "tideline_ready", "1 while writes are taken.", ready);
     }
-    fn write_danmaku(&self, out: &mut String) {
-        let stats = self.inner.danmaku.stats();
-        let sum = |of: fn(&tideline_danmaku::owner::Stats) -> usize| {
-            stats.iter().map(|(_, stats)| of(stats) as f64).sum::<f64>()
-        };
-        gauge(out, "tideline_danmaku_videos_hot", "Videos in memory.", sum(|s| s.videos));
-        gauge(out, "tideline_danmaku_hot_bytes", "Their bytes.", sum(|s| s.hot_bytes));
-        let help = "Videos with changes that are not yet in rows.";
-        gauge(out, "tideline_danmaku_videos_dirty", help, sum(|s| s.dirty_videos));
-        let help = "Calls that wait for rows.";
-        gauge(out, "tideline_danmaku_parked", help, sum(|s| s.parked));
-        let help = "Calls that wait for a sync.";
-        gauge(out, "tideline_danmaku_waiting_sync", help, sum(|s| s.waiting));
-    }
+}
+
+/// A figure of all partitions together.
+fn sum<S>(stats: &[(PartitionId, S)], of: fn(&S) -> usize) -> f64 {
+    stats.iter().map(|(_, stats)| of(stats) as f64).sum()
 }
