@@ -64,7 +64,7 @@ impl Rates {
         let clock = QuantaClock::default();
         let methods = Op::ALL.iter().map(|op| {
             let writes = !matches!(op.need(), Need::ReadUser | Need::Read | Need::Nothing);
-            MethodRates::new(&options.of(op.name(), writes), options.burst_seconds.max(1))
+            MethodRates::new(&options.of(op.name(), writes), options.burst_seconds.max(1), &clock)
         });
         Ok(Self {
             methods: methods.collect(),
@@ -92,7 +92,9 @@ impl Rates {
         if let Some(bucket) = self.buckets.get(&key) {
             return bucket;
         }
-        let bucket = Arc::new(RateLimiter::direct(quota));
+        // A clock of its own would ask the processor what it can do, which a
+        // virtual machine answers slowly, for each new user.
+        let bucket = Arc::new(RateLimiter::direct_with_clock(quota, self.clock.clone()));
         let key = Key { op: key.op, user: key.user, name: key.name.into() };
         self.buckets.insert(key, bucket.clone());
         bucket
@@ -112,14 +114,15 @@ impl Rates {
 }
 
 impl MethodRates {
-    fn new(rates: &RateOptions, burst_seconds: u32) -> Self {
+    fn new(rates: &RateOptions, burst_seconds: u32, clock: &QuantaClock) -> Self {
         let quota = |per_second: u32| {
             let rate = NonZeroU32::new(per_second)?;
             let burst = NonZeroU32::new(per_second.saturating_mul(burst_seconds))?;
             Some(Quota::per_second(rate).allow_burst(burst))
         };
         Self {
-            every: quota(rates.method_per_second).map(RateLimiter::direct),
+            every: quota(rates.method_per_second)
+                .map(|quota| RateLimiter::direct_with_clock(quota, clock.clone())),
             caller: quota(rates.caller_per_second),
             user: quota(rates.user_per_second),
         }
