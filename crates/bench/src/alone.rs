@@ -62,9 +62,11 @@ pub(crate) fn cold_lists(args: &HistoryArgs, out: &mut Output) -> Result<(), Ben
     let folder = Folder::new(args, "cold")?;
     let budget = data.len() * HOT_BYTES / 10;
     let settings = [("TIDELINE__HISTORY__HOT_BUDGET_BYTES", budget.to_string())];
-    let ours = start_ours(args, &folder, &settings)?;
-    out.say("loading with a hot budget of a tenth");
+    out.say("loading for cold lists");
+    let ours = start_ours(args, &folder, &[])?;
     load_all(&ours, &data)?;
+    ours.stop()?;
+    let ours = start_ours(args, &folder, &settings)?;
     let mut encoder = Encoder::new(&data);
     let mut random = Random::new(data.options().seed ^ 0xc01d);
     let users = u64::from(data.options().users);

@@ -341,7 +341,10 @@ impl<'a> Heartbeats<'a> {
         let seed = self.data.options.seed;
         let user = self.data.active_user(mix(seed ^ session << 20));
         let dice = mix(seed ^ 0xbea7 ^ session << 32 ^ play);
-        let object = (dice % u64::from(self.data.options.objects)) as u32;
+        // Of objects that no mark of the set is on: one that is older than a
+        // heartbeat on the same object would rightly be refused.
+        let objects = self.data.options.objects;
+        let object = objects + (dice % u64::from(objects)) as u32;
         let event_ms = self.first_ms + round * HEARTBEAT_STEP_MS;
         let mut spec = self.data.mark(user, object, event_ms, dice);
         spec.position_ms = (beat * 10_000 + 137) % spec.duration_ms;

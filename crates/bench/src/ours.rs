@@ -60,6 +60,11 @@ impl Ours {
         Ok(start.elapsed())
     }
 
+    /// Stops it in good order: everything comes to rest.
+    pub(crate) fn stop(self) -> Result<(), BenchError> {
+        self.process.end()
+    }
+
     fn wait_ready(&mut self) -> Result<(), BenchError> {
         let http = self.http;
         let ready = || get(http, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"));

@@ -87,6 +87,12 @@ impl Process {
         Ok(())
     }
 
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn end(mut self) -> Result<(), BenchError> {
+        self.signal("-TERM")?;
+        self.child.wait().map(|_| ()).map_err(|e| BenchError::io("wait", &e))
+    }
+
     fn signal(&self, signal: &str) -> Result<(), BenchError> {
         let pid = self.pid().to_string();
         let status = Command::new("kill").args([signal, &pid]).status();
