@@ -33,6 +33,8 @@ targets! {
     partition_key => tideline_history::fuzz::partition_key,
     danmaku_outcome => tideline_danmaku::fuzz::danmaku_outcome,
     danmaku_rows => tideline_danmaku::fuzz::danmaku_rows,
+    meta_entry => tideline_meta::fuzz::meta_entry,
+    meta_snapshot => tideline_meta::fuzz::meta_snapshot,
     catalogue_item => tideline_catalogue::fuzz::item,
     token_row => tideline_gateway::fuzz::token_row,
     // Calls, and answers to ours.
@@ -41,6 +43,7 @@ targets! {
     protobuf_batch => tideline_wire::fuzz::protobuf_batch,
     cursor => tideline_wire::fuzz::cursor,
     live_frames => tideline_wire::fuzz::live_frames,
+    meta_frame => tideline_meta::fuzz::meta_frame,
     owner_answer => tideline_catalogue::fuzz::answer,
     danmaku_filters => tideline_danmaku::fuzz::danmaku_filters,
     // Files of a user.

@@ -110,6 +110,51 @@ pub const TABLE_KEY_BYTES_MAX: usize = 512;
 /// Bytes in the value of a table's row, at most.
 pub const TABLE_VALUE_BYTES_MAX: usize = 4 << 20;
 
+/// Bytes in the name of a node of the metadata tree, at most.
+pub const META_NAME_BYTES_MAX: usize = 255;
+/// Bytes in a node's path, slashes and all, at most.
+pub const META_PATH_BYTES_MAX: usize = 1 << 10;
+/// Bytes in the path of a declared subtree, at most.
+pub const META_ROOT_BYTES_MAX: usize = 256;
+/// Bytes in a node's value, at most.
+pub const META_VALUE_BYTES_MAX: usize = 512 << 10;
+/// Operations in one transaction of a subtree, at most.
+pub const META_TXN_OPS_MAX: usize = 128;
+/// Bytes of paths and values in one transaction, at most.
+pub const META_TXN_BYTES_MAX: usize = 640 << 10;
+/// Children of one node, at most.
+pub const META_CHILDREN_MAX: u32 = 100_000;
+/// Nodes of a subtree, at most, whatever is declared.
+pub const META_NODES_MAX: u64 = 1_000_000;
+/// Bytes of a subtree, at most, whatever is declared.
+pub const META_BYTES_MAX: u64 = 256 << 20;
+/// What a node counts beside its path and value, in bytes.
+pub const META_NODE_BYTES: u64 = 64;
+/// Subtrees, at most.
+pub const META_SUBTREES_MAX: u64 = 10_000;
+/// Sessions of a subtree, at most.
+pub const META_SESSIONS_MAX: usize = 10_000;
+/// The shortest lease of a session, in ms.
+pub const META_LEASE_MS_MIN: u32 = 500;
+/// The longest lease of a session, in ms.
+pub const META_LEASE_MS_MAX: u32 = 3_600_000;
+/// Ephemeral nodes that go in one step when a session ends.
+pub const META_CLOSE_NODES: usize = 500;
+/// Writes with an operation id that a subtree remembers.
+pub const META_RETRIES_KEPT: usize = 4_096;
+/// Children in one answer, at most.
+pub const META_LIST_MAX: usize = 1_000;
+/// Calls that wait in one partition of the tree, at most.
+pub const META_WAITING_MAX: usize = 16_384;
+/// Bytes of one subtree's recent changes that are kept for observers, at most.
+pub const META_TAIL_BYTES_MAX: usize = 4 << 20;
+/// Recent changes of one subtree that are kept for observers, at most.
+pub const META_TAIL_MAX: usize = 16_384;
+/// Bytes of a chunk of a snapshot, from which on the next is begun.
+pub const META_CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of changes in one frame to an observer (and one change more).
+pub const META_FRAME_BYTES: usize = 256 << 10;
+
 /// Items of the catalogue that wait to be written, at most.
 pub const ITEMS_WAITING_MAX: usize = 100_000;
 /// Ids that wait for or are with one source of a kind, at most.
@@ -128,3 +173,9 @@ const _: () = assert!(SOURCE_BATCH_MAX <= SOURCE_IDS_MAX);
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);
 const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
+const _: () = assert!(META_ROOT_BYTES_MAX <= META_PATH_BYTES_MAX);
+const _: () = assert!(META_ROOT_BYTES_MAX <= RECORD_KEY_BYTES_MAX);
+const _: () = assert!(META_VALUE_BYTES_MAX + META_PATH_BYTES_MAX < META_TXN_BYTES_MAX);
+const _: () = assert!(META_TXN_BYTES_MAX + 64 * META_TXN_OPS_MAX < RECORD_VALUE_BYTES_MAX);
+const _: () = assert!(META_CLOSE_NODES * (META_PATH_BYTES_MAX + 8) < RECORD_VALUE_BYTES_MAX);
+const _: () = assert!(META_CHUNK_BYTES + META_VALUE_BYTES_MAX + (8 << 10) < TABLE_VALUE_BYTES_MAX);

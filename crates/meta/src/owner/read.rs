@@ -1,0 +1,106 @@
+//! What a partition answers without changing anything, and what it tells of
+//! its subtrees to whoever brings them to rest.
+
+use std::sync::Arc;
+
+use tideline_types::limits::META_LIST_MAX;
+use tideline_types::{Incarnation, Position, Seq};
+
+use super::Owner;
+use crate::ask::{Answer, Ask, Refusal};
+use crate::path::Path;
+
+/// Which subtrees are to be brought to rest.
+#[derive(Clone, Copy, Debug)]
+pub struct RestWhen {
+    /// From so many bytes of changes on.
+    pub bytes: u64,
+    /// Or after so many ms.
+    pub age_ms: u64,
+}
+
+impl<W> Owner<W> {
+    /// Reads see what was decided, and wait until it is synced.
+    pub(super) fn read(&mut self, root: &Path, ask: Ask) -> Result<(Seq, Answer), Refusal> {
+        let lane = self.lane(root)?;
+        let answer = match ask {
+            Ask::Get(path) => Answer::Node(lane.tree.get(&path).cloned(), lane.position()),
+            Ask::List { path, after, limit } => {
+                if lane.tree.get(&path).is_none() {
+                    return Err(Refusal::NoNode(path));
+                }
+                let limit = limit.clamp(1, META_LIST_MAX);
+                let mut children = lane.tree.children(&path, after.as_ref());
+                let page = children.by_ref().take(limit);
+                let page = page.map(|(path, node)| (path.clone(), node.clone())).collect();
+                Answer::Children(page, children.next().is_some(), lane.position())
+            }
+            Ask::Image => {
+                let answer = Answer::Image(Arc::new(lane.image()));
+                #[cfg(feature = "sabotage")]
+                if crate::sabotage::is(crate::sabotage::Broken::RestAheadOfSync) {
+                    return Ok((Seq::ZERO, answer));
+                }
+                answer
+            }
+            _ => Answer::At(lane.position()),
+        };
+        Ok((lane.log, answer))
+    }
+
+    /// The subtrees there are, each with its life and the last seq that
+    /// observers may see.
+    pub fn subtrees(&self) -> impl Iterator<Item = (&Path, Incarnation, Seq)> {
+        self.lanes.iter().map(|(root, lane)| (root, lane.tree.incarnation(), lane.synced))
+    }
+
+    /// Where the subtree is, unsynced changes and all.
+    pub fn position(&self, root: &Path) -> Option<Position> {
+        self.lanes.get(root).map(|lane| lane.position())
+    }
+
+    /// Subtrees whose changes are due to be brought to rest, and are not on
+    /// their way there.
+    pub fn due(&self, when: RestWhen, ticks: u64) -> Vec<Path> {
+        let due = |lane: &crate::lane::Lane| {
+            let old = ticks.saturating_sub(lane.rest.since) >= when.age_ms;
+            let rest = &lane.rest;
+            rest.dirty.is_some() && !rest.is_under_way() && (rest.bytes >= when.bytes || old)
+        };
+        let due = self.lanes.iter().filter(|(_, lane)| due(lane));
+        due.map(|(root, _)| root.clone()).collect()
+    }
+
+    /// An image of the subtree is about to be asked for, to be brought to
+    /// rest. In the same step as the question.
+    pub fn resting(&mut self, root: &Path) {
+        if let Some(lane) = self.lanes.get_mut(root) {
+            lane.rest.begins();
+        }
+    }
+
+    /// It is at rest, or cannot be.
+    pub fn rested(&mut self, root: &Path, life: Incarnation, done: bool, ticks: u64) {
+        let lane = self.lanes.get_mut(root).filter(|lane| lane.tree.incarnation() == life);
+        if let Some(lane) = lane {
+            lane.rest.ended(done, ticks);
+        }
+    }
+
+    /// Every entry up to here is at rest, or need not be. The log may be freed
+    /// up to it once the place is itself durable.
+    pub fn place(&self) -> Seq {
+        let dirty = self.lanes.values().filter_map(|lane| lane.rest.dirty).min();
+        dirty.map_or(self.synced, Seq::prev).min(self.synced)
+    }
+
+    /// The lives that are over, and of which nothing above `place` speaks:
+    /// their rows may go.
+    pub fn over(&mut self, place: Seq) -> Vec<Incarnation> {
+        let mut over = Vec::new();
+        while let Some((_, life)) = self.over.pop_front_if(|(log, _)| *log <= place) {
+            over.push(life);
+        }
+        over
+    }
+}
