@@ -22,6 +22,7 @@ targets! {
     log_rounds => tideline_store::fuzz::journal_file,
     log_manifest => tideline_store::fuzz::manifest,
     topic_row => tideline_queue::fuzz::topic_row,
+    producers_row => tideline_queue::fuzz::producers_row,
     // The tables.
     table_files => tideline_store::fuzz::table_files,
     place => tideline_store::fuzz::place,

@@ -3,6 +3,8 @@
 use tideline_store::{AppendError, Outcome, ReadError, StoreError};
 use tideline_types::{Epoch, Incarnation, PartitionId, Seq, TopicName};
 
+use crate::StampError;
+
 /// Why the topics could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -102,6 +104,10 @@ pub enum ProduceError {
         /// The limit.
         bytes_max: usize,
     },
+    /// What the producer says of itself and its records does not fit what is
+    /// known of it.
+    #[error(transparent)]
+    Stamp(#[from] StampError),
     /// Too much waits: try again later.
     #[error("the log is full of unsynced writes")]
     Full,

@@ -1,10 +1,18 @@
 //! What a fuzzer feeds: each function takes any bytes and must not panic.
 
+use crate::producers::Producers;
 use crate::topic::Config;
 
 /// A topic's row.
 pub fn topic_row(bytes: &[u8]) {
     if let Some(config) = Config::decode(bytes) {
         assert_eq!(config.encode(), bytes);
+    }
+}
+
+/// The row of a partition's producers.
+pub fn producers_row(bytes: &[u8]) {
+    if let Ok((producers, epoch, seq)) = Producers::decode(bytes) {
+        assert_eq!(producers.encode(epoch, seq), bytes);
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //!  create, delete ─▶ topics ──▶ Table (Meta)     what exists
 //!  own, produce ───▶ writer ──▶ Journal          numbers, syncs, fences
+//!               producers ──▶ Table (Meta)     whose retries are told apart
 //!  fetch, subscribe ─ reader ◀─ Journal          ranges (a, b] of records
 //!                       ▲
 //!                       └ derive                 a pure filter over a source
@@ -27,7 +28,9 @@ pub mod fuzz;
 mod options;
 mod partition;
 mod produce;
+mod producers;
 mod queue;
+mod remember;
 mod retention;
 mod still;
 mod subscription;
@@ -40,6 +43,7 @@ pub use derive::Filter;
 pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, ProduceError};
 pub use fetch::{Fetched, OwnedRecord};
 pub use options::Options;
+pub use producers::StampError;
 pub use queue::Queue;
 pub use still::Still;
 pub use subscription::{RangeFrame, Subscription};

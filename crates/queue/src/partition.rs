@@ -7,7 +7,11 @@
 
 use std::collections::VecDeque;
 
+use tideline_store::batch::Stamp;
 use tideline_types::{Epoch, Millis, Seq, SeqRange};
+
+use crate::StampError;
+use crate::producers::{Admit, Producers};
 
 /// What a ticket is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +32,51 @@ pub(crate) struct Partition<T> {
     synced: Seq,
     last_time: Millis,
     waiting: VecDeque<(SeqRange, T)>,
+    /// With everything that was appended.
+    admitted: Producers,
+    /// With what is synced alone: what may be kept, and what is left when the
+    /// rest is dropped.
+    settled: Producers,
+    unsettled: VecDeque<(SeqRange, Stamp)>,
+    /// What was synced when `settled` was kept last, or tried to be.
+    kept: Seq,
 }
 
 impl<T> Partition<T> {
-    /// Continues after `synced`, with times no lower than `newest`.
-    pub(crate) fn new(epoch: Epoch, synced: Seq, newest: Millis) -> Self {
-        Self { epoch, next: synced.next(), synced, last_time: newest, waiting: VecDeque::new() }
+    /// Continues after `synced`, with times no lower than `newest`; `producers`
+    /// follow from everything up to there.
+    pub(crate) fn new(epoch: Epoch, synced: Seq, newest: Millis, producers: Producers) -> Self {
+        Self {
+            epoch,
+            next: synced.next(),
+            synced,
+            last_time: newest,
+            waiting: VecDeque::new(),
+            admitted: producers.clone(),
+            settled: producers,
+            unsettled: VecDeque::new(),
+            kept: Seq::ZERO,
+        }
+    }
+
+    /// What becomes of `count` records of a producer.
+    pub(crate) fn admit(&self, stamp: &Stamp, count: u64) -> Result<Admit, StampError> {
+        self.admitted.admit(stamp, count)
+    }
+
+    /// `ticket` waits for records that were appended before.
+    pub(crate) fn wait(&mut self, range: SeqRange, ticket: T) -> Option<(T, Answer)> {
+        if range.through <= self.synced {
+            return Some((ticket, Answer::Synced(range)));
+        }
+        let at = self.waiting.partition_point(|(other, _)| other.through <= range.through);
+        self.waiting.insert(at, (range, ticket));
+        None
+    }
+
+    /// The producers as of the last number that is synced, and that number.
+    pub(crate) fn settled(&self) -> (&Producers, Seq) {
+        (&self.settled, self.synced)
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
@@ -50,18 +93,31 @@ impl<T> Partition<T> {
         now.max(self.last_time)
     }
 
-    /// The journal took `count` records under the next numbers, stamped
-    /// `time`; `ticket` waits for them.
-    pub(crate) fn appended(&mut self, count: u64, time: Millis, ticket: T) {
+    /// Whether something was synced since this was asked last.
+    pub(crate) fn is_news(&mut self) -> bool {
+        std::mem::replace(&mut self.kept, self.synced) < self.synced
+    }
+
+    /// The journal took `count` records under the next numbers, at `time`;
+    /// `ticket` waits for them.
+    pub(crate) fn appended(&mut self, count: u64, time: Millis, stamp: Option<&Stamp>, ticket: T) {
         let range = SeqRange::new(self.next.prev(), self.next.prev().plus(count));
         self.next = range.through.next();
         self.last_time = self.last_time.max(time);
+        if let Some(stamp) = stamp {
+            self.admitted.put(stamp, count, range.after.next());
+            self.unsettled.push_back((range, *stamp));
+        }
         self.waiting.push_back((range, ticket));
     }
 
     /// Everything up to `through` survives power loss.
     pub(crate) fn synced(&mut self, through: Seq, answers: &mut Vec<(T, Answer)>) {
         self.synced = self.synced.max(through);
+        while self.unsettled.front().is_some_and(|(range, _)| range.through <= self.synced) {
+            let (range, stamp) = self.unsettled.pop_front().expect("the front was just seen");
+            self.settled.put(&stamp, range.count(), range.after.next());
+        }
         while self.waiting.front().is_some_and(|(range, _)| range.through <= self.synced) {
             let (range, ticket) = self.waiting.pop_front().expect("the front was just seen");
             answers.push((ticket, Answer::Synced(range)));
@@ -73,6 +129,8 @@ impl<T> Partition<T> {
     pub(crate) fn dropped(&mut self, from: Seq, answers: &mut Vec<(T, Answer)>) {
         assert!(self.synced < from && from <= self.next);
         self.next = from;
+        self.unsettled.clear();
+        self.admitted = self.settled.clone();
         answers.extend(self.waiting.drain(..).map(|(_, ticket)| (ticket, Answer::Dropped)));
     }
 
@@ -89,14 +147,15 @@ mod tests {
     /// `+n` appends n records for the next ticket, `s7` syncs through 7, `d7`
     /// drops from 7, `f` fails. The trace names tickets from a.
     fn run(script: &str) -> String {
-        let mut partition = Partition::new(Epoch(1), Seq(10), Millis(5));
+        let producers = Producers::default();
+        let mut partition = Partition::new(Epoch(1), Seq(10), Millis(5), producers);
         let (mut tickets, mut trace) = ('a'..='z', Vec::new());
         for word in script.split(' ') {
             let (act, n) = word.split_at(1);
             let n = n.parse().unwrap_or(0);
             let mut answers = Vec::new();
             match act {
-                "+" => partition.appended(n, Millis(6), tickets.next().unwrap()),
+                "+" => partition.appended(n, Millis(6), None, tickets.next().unwrap()),
                 "s" => partition.synced(Seq(n), &mut answers),
                 "d" => partition.dropped(Seq(n), &mut answers),
                 _ => partition.failed(&mut answers),
@@ -130,9 +189,36 @@ mod tests {
 
     #[test]
     fn times_never_fall() {
-        let mut partition = Partition::new(Epoch(1), Seq(0), Millis(50));
+        let mut partition = Partition::new(Epoch(1), Seq(0), Millis(50), Producers::default());
         assert_eq!(partition.stamp(Millis(40)), Millis(50));
-        partition.appended(1, Millis(60), ());
+        partition.appended(1, Millis(60), None, ());
         assert_eq!(partition.stamp(Millis(40)), Millis(60));
+    }
+    #[test]
+    fn a_retry_waits_for_the_sync_of_the_first_try() {
+        let stamp = |number| Stamp { producer: 7, epoch: 0, number };
+        let mut partition = Partition::new(Epoch(1), Seq(0), Millis(0), Producers::default());
+        assert_eq!(partition.admit(&stamp(1), 2), Ok(Admit::New));
+        partition.appended(2, Millis(1), Some(&stamp(1)), "first");
+        partition.appended(1, Millis(1), None, "other");
+        let Ok(Admit::Again(range)) = partition.admit(&stamp(1), 2) else { panic!("not known") };
+        assert_eq!(partition.wait(range, "again"), None);
+        let mut answers = Vec::new();
+        partition.synced(Seq(2), &mut answers);
+        let (first, again) = (Answer::Synced(range), Answer::Synced(range));
+        assert_eq!(answers, [("first", first), ("again", again)]);
+        assert_eq!(partition.wait(range, "late"), Some(("late", again)));
+        assert_eq!(partition.settled().0.admit(&stamp(3), 1), Ok(Admit::New));
+    }
+
+    #[test]
+    fn what_was_dropped_is_not_remembered() {
+        let stamp = |number| Stamp { producer: 7, epoch: 0, number };
+        let mut partition = Partition::new(Epoch(1), Seq(0), Millis(0), Producers::default());
+        partition.appended(1, Millis(1), Some(&stamp(1)), "kept");
+        partition.synced(Seq(1), &mut Vec::new());
+        partition.appended(1, Millis(1), Some(&stamp(2)), "lost");
+        partition.dropped(Seq(2), &mut Vec::new());
+        assert_eq!(partition.admit(&stamp(2), 1), Ok(Admit::New));
     }
 }

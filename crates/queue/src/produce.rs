@@ -1,11 +1,12 @@
 //! Records from anyone: numbers, times and acknowledgements of topics that
-//! have no owner of their own.
+//! have no owner of their own. A producer that numbers its records may send
+//! again what was not acknowledged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tideline_store::batch::{BatchBuilder, RECORD_OVERHEAD_BYTES_MAX};
+use tideline_store::batch::{BatchBuilder, RECORD_OVERHEAD_BYTES_MAX, Stamp};
 use tideline_store::{StoreError, SyncWatcher};
 use tideline_types::limits::{
     BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_KEY_BYTES_MAX, RECORD_VALUE_BYTES_MAX,
@@ -15,10 +16,12 @@ use tideline_types::{
 };
 use tokio::sync::oneshot;
 
+use crate::cursor::epoch_of;
 use crate::partition::{Answer, Partition};
+use crate::producers::Admit;
 use crate::queue::{Inner, Lane, Topic};
 use crate::writer::newest;
-use crate::{ProduceError, Queue};
+use crate::{ProduceError, Queue, StampError};
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -42,14 +45,7 @@ impl Queue {
         partition: Option<PartitionId>,
         records: Records,
     ) -> Result<Vec<Position>, ProduceError> {
-        if self.inner.derived().contains_key(topic) {
-            return Err(ProduceError::ReadOnly(topic.clone()));
-        }
-        let found = self.inner.source(topic);
-        let found = found.ok_or_else(|| ProduceError::NoTopic(topic.clone()))?;
-        if found.config.read_only {
-            return Err(ProduceError::ReadOnly(topic.clone()));
-        }
+        let found = self.writable(topic)?;
         let count = records.len();
         let shares = self.inner.share(&found, partition, &records)?;
         check(&records, &shares)?;
@@ -76,6 +72,49 @@ impl Queue {
             }
         }
         outcome.map(|()| positions)
+    }
+
+    /// Appends the records of an idempotent producer to one partition, and
+    /// answers where the first and the last stand once all are synced. Sent
+    /// again with the same stamp, they are not appended again and get the same
+    /// places: as long as they are among the last 16 batches of the producer,
+    /// and it among the last 1,024 that wrote to the partition.
+    pub async fn produce_once(
+        &self,
+        topic: &TopicName,
+        partition: PartitionId,
+        stamp: Stamp,
+        records: Records,
+    ) -> Result<(Position, Position), ProduceError> {
+        let found = self.writable(topic)?;
+        let shares = self.inner.share(&found, Some(partition), &records)?;
+        check(&records, &shares)?;
+        let places = shares.into_values().next().unwrap_or_default();
+        if places.is_empty() || stamp.number == 0 || stamp.number > u64::MAX / 4 {
+            return Err(ProduceError::Stamp(StampError::Range));
+        }
+        let inner = self.inner.clone();
+        let incarnation = found.config.incarnation;
+        let appended = tokio::task::spawn_blocking(move || {
+            let lane = &found.lanes[usize::from(partition.0)];
+            inner.append_share(lane, places, &records, Some(stamp))
+        });
+        let (epoch, range, _) = wait(appended.await.map_err(|_| ProduceError::Full)??).await?;
+        let at = |seq| Position { incarnation, epoch, seq };
+        Ok((at(range.after.next()), at(range.through)))
+    }
+
+    /// The topic, if anyone may write it.
+    fn writable(&self, topic: &TopicName) -> Result<Arc<Topic>, ProduceError> {
+        if self.inner.derived().contains_key(topic) {
+            return Err(ProduceError::ReadOnly(topic.clone()));
+        }
+        let found = self.inner.source(topic);
+        let found = found.ok_or_else(|| ProduceError::NoTopic(topic.clone()))?;
+        match found.config.read_only {
+            true => Err(ProduceError::ReadOnly(topic.clone())),
+            false => Ok(found),
+        }
     }
 }
 
@@ -147,7 +186,8 @@ impl Inner {
         records: &Records,
     ) -> Vec<Result<Pending, ProduceError>> {
         let of_share = |(partition, places): (PartitionId, Vec<usize>)| {
-            self.append_share(&topic.lanes[usize::from(partition.0)], places, records)
+            let lane = &topic.lanes[usize::from(partition.0)];
+            self.append_share(lane, places, records, None)
         };
         shares.into_iter().map(of_share).collect()
     }
@@ -157,20 +197,36 @@ impl Inner {
         lane: &Arc<Lane>,
         places: Vec<usize>,
         records: &Records,
+        stamp: Option<Stamp>,
     ) -> Result<Pending, ProduceError> {
         if lane.shared().is_none() {
             self.take_over(lane)?;
         }
         let mut shared = lane.shared();
         let partition = shared.as_mut().ok_or(ProduceError::Full)?;
+        let count = places.len() as u64;
+        let (ticket, answer) = oneshot::channel();
+        if let Some(stamp) = &stamp
+            && let Admit::Again(range) = partition.admit(stamp, count)?
+        {
+            let epochs = self.journal.epochs(lane.stream);
+            let epoch = epoch_of(range.through, &epochs).unwrap_or(partition.epoch());
+            if let Some((ticket, answer)) = partition.wait(range, ticket) {
+                // The caller stands right here.
+                let _ = ticket.send((answer, None));
+            }
+            return Ok(Pending { epoch, places, answer });
+        }
         let time = partition.stamp(self.clock.now());
         let mut batch = BatchBuilder::new(lane.stream, partition.epoch(), partition.next());
+        if let Some(stamp) = stamp {
+            batch = batch.stamped(stamp);
+        }
         for &n in &places {
             batch.push(time, &records[n].0, &records[n].1);
         }
         self.journal.append(lane.stream, batch.finish()).map_err(ProduceError::of_append)?;
-        let (ticket, answer) = oneshot::channel();
-        partition.appended(places.len() as u64, time, ticket);
+        partition.appended(count, time, stamp.as_ref(), ticket);
         Ok(Pending { epoch: partition.epoch(), places, answer })
     }
 
@@ -184,7 +240,8 @@ impl Inner {
         let watcher = Arc::new(Shared { lane: lane.clone() });
         let bounds = self.journal.fence(lane.stream, watcher).map_err(ProduceError::of_append)?;
         let newest = newest(&*self.journal, lane.stream);
-        *lane.shared() = Some(Partition::new(bounds.epoch, bounds.synced, newest));
+        let producers = self.producers(lane.stream, bounds.synced)?;
+        *lane.shared() = Some(Partition::new(bounds.epoch, bounds.synced, newest, producers));
         Ok(())
     }
 }

@@ -179,12 +179,13 @@ impl Queue {
         partition: PartitionId,
         through: Seq,
     ) -> Result<Seq, FetchError> {
-        let lane = self.inner.place(topic, partition)?.lane;
+        let place = self.inner.place(topic, partition)?;
+        let lane = place.lane;
         let Some(_leave) = self.may_free() else {
             return Ok(self.inner.journal.bounds(lane.stream).unwrap_or_default().start);
         };
         let through = through.min(Seq(lane.trim_allowed.load(Ordering::Acquire)));
-        Ok(self.inner.journal.trim(lane.stream, through)?)
+        Ok(self.inner.free(&place.topic, &lane, through)?)
     }
 
     /// A durable view has applied everything up to `through`: retention may

@@ -1,14 +1,12 @@
 //! What may be freed: by age first, then, while there is too much, the oldest
 //! of all; never what a durable view has not applied.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tideline_store::{Extent, StoreError};
 use tideline_types::{Millis, Seq};
 
 use crate::Queue;
-use crate::queue::Lane;
 
 /// The last number that is too old at `now`; times never fall, so that
 /// everything before it is, too.
@@ -41,9 +39,10 @@ impl Queue {
     /// Frees what is too old or too much at `now`, unless someone holds still.
     /// For a job that runs every minute or so. Blocks.
     pub fn run_retention(&self, now: Millis) -> Result<(), StoreError> {
+        self.keep_producers()?;
         let Some(_leave) = self.may_free() else { return Ok(()) };
         let journal = &self.inner.journal;
-        let mut lanes: Vec<(Arc<Lane>, Vec<Extent>)> = Vec::new();
+        let (mut lanes, mut extents_of) = (Vec::new(), Vec::new());
         let topics: Vec<_> = self.inner.topics().values().cloned().collect();
         for topic in topics {
             let retention_ms = topic.config.retention.as_millis().min(i64::MAX as u128) as i64;
@@ -51,18 +50,18 @@ impl Queue {
                 let allowed = Seq(lane.trim_allowed.load(Ordering::Acquire));
                 let mut extents = journal.extents(lane.stream);
                 if let Some(through) = too_old(&extents, retention_ms, now) {
-                    let start = journal.trim(lane.stream, through.min(allowed))?;
+                    let start = self.inner.free(&topic, lane, through.min(allowed))?;
                     extents.retain(|e| e.range.through >= start);
                 }
                 extents.retain(|e| e.range.through <= allowed);
-                lanes.push((lane.clone(), extents));
+                lanes.push((topic.clone(), lane.clone()));
+                extents_of.push(extents);
             }
         }
         let over = journal.usage().total_bytes.saturating_sub(self.inner.options.log_bytes_target);
-        let (lanes, extents): (Vec<_>, Vec<_>) = lanes.into_iter().unzip();
-        for (lane, through) in lanes.iter().zip(oldest(&extents, over)) {
+        for ((topic, lane), through) in lanes.iter().zip(oldest(&extents_of, over)) {
             if let Some(through) = through {
-                journal.trim(lane.stream, through)?;
+                self.inner.free(topic, lane, through)?;
             }
         }
         Ok(())

@@ -177,6 +177,7 @@ impl Queue {
 
     fn finish_delete(&self, name: &TopicName, config: &Config) -> Result<(), StoreError> {
         self.inner.journal.remove(&config.streams())?;
+        self.inner.forget_producers(&config.streams())?;
         self.write(vec![Op::Delete { sort_key: key(name) }])
     }
 

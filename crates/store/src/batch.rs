@@ -1,13 +1,17 @@
 //! A batch of records: the unit that is written, checksummed and passed on.
 //!
 //! ```text
-//!  0  version (1)           u8        22  epoch                      u32
+//!  0  version (1 or 2)      u8        22  epoch                      u32
 //!  1  mark (0xb7)           u8        26  number of the first record u64
 //!  2  erase generation      u16       34  count of records           u32
 //!  4  bytes, header and all u32       38  time of the first record   i64
 //!  8  CRC-32C of the rest   u32       46  greatest time              i64
 //! 12  incarnation           u64       54  records, back to back
 //! 20  partition             u16
+//!
+//! version 2, of an idempotent producer, before the records:
+//! 54  producer              u64       66  its number of the first    u64
+//! 62  its epoch             u32
 //!
 //! record: varint(key bytes * 2 + erased), zigzag varint(time - time before),
 //!         [not erased: varint(value bytes), key, value]
@@ -24,10 +28,13 @@ use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, SeqRange, Str
 use crate::Choose;
 use crate::codec::{Reader, put_signed, put_varint};
 
-/// The format that this build writes and reads.
-pub const VERSION: u8 = 1;
-/// Bytes before the first record.
+/// The newest format that this build writes and reads.
+pub const VERSION: u8 = 2;
+/// Bytes that every header has. Those of a batch with a producer's stamp are
+/// [`STAMP_BYTES`] more.
 pub const HEADER_BYTES: usize = 54;
+/// Bytes of a producer's stamp.
+pub const STAMP_BYTES: usize = 20;
 /// Bytes that a record takes beside its key and value, at most.
 pub const RECORD_OVERHEAD_BYTES_MAX: usize = 20;
 
@@ -66,6 +73,18 @@ pub enum BadBatch {
     Record(u32),
 }
 
+/// Who sent the records of a batch, and as which of its own: so that one whose
+/// acknowledgement was lost can be told from a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which producer.
+    pub producer: u64,
+    /// Which life of it; a later one shuts out all before it.
+    pub epoch: u32,
+    /// The producer's own number of the first record, from 1.
+    pub number: u64,
+}
+
 /// What a batch says of itself, without its checksum having been verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -87,6 +106,8 @@ pub struct Header {
     pub base: Millis,
     /// The greatest time of a record.
     pub newest: Millis,
+    /// Who sent the records, if they said so.
+    pub stamp: Option<Stamp>,
 }
 
 impl Header {
@@ -108,9 +129,17 @@ impl Header {
         if raw[1] != MARK {
             return Err(BadBatch::Mark(raw[0], raw[1]));
         }
-        if raw[0] != VERSION {
-            return Err(BadBatch::Version(raw[0]));
-        }
+        let stamp = match raw[0] {
+            1 => None,
+            VERSION => match bytes[HEADER_BYTES..].first_chunk::<STAMP_BYTES>() {
+                Some(raw) => Some(Stamp::read(raw)),
+                None => {
+                    let need = HEADER_BYTES + STAMP_BYTES;
+                    return Err(BadBatch::Short { have: bytes.len(), need });
+                }
+            },
+            other => return Err(BadBatch::Version(other)),
+        };
         let header = Self {
             generation: u16::from_le_bytes(part(raw, 2)),
             len: u32::from_le_bytes(part(raw, 4)) as usize,
@@ -124,18 +153,27 @@ impl Header {
             count: u32::from_le_bytes(part(raw, 34)),
             base: Millis(i64::from_le_bytes(part(raw, 38))),
             newest: Millis(i64::from_le_bytes(part(raw, 46))),
+            stamp,
         };
-        if header.len < HEADER_BYTES || header.len > BATCH_BYTES_MAX {
+        if header.len < header.bytes() || header.len > BATCH_BYTES_MAX {
             return Err(BadBatch::Header("length"));
         }
-        let records_max = (header.len - HEADER_BYTES) / 2;
+        let records_max = (header.len - header.bytes()) / 2;
         if header.count == 0 || header.count as usize > records_max.min(BATCH_RECORDS_MAX) {
             return Err(BadBatch::Header("count"));
         }
         if header.first == Seq::ZERO || header.first.0 > u64::MAX / 2 {
             return Err(BadBatch::Header("first number"));
         }
+        if stamp.is_some_and(|stamp| stamp.number == 0 || stamp.number > u64::MAX / 2) {
+            return Err(BadBatch::Header("producer's number"));
+        }
         Ok(header)
+    }
+
+    /// Bytes before the first record.
+    pub fn bytes(&self) -> usize {
+        HEADER_BYTES + if self.stamp.is_some() { STAMP_BYTES } else { 0 }
     }
 
     /// The numbers of the records.
@@ -150,7 +188,7 @@ impl Header {
 
     /// Writes the header into the first bytes of `batch`, checksum included.
     fn seal(&self, batch: &mut [u8]) {
-        batch[0] = VERSION;
+        batch[0] = if self.stamp.is_some() { VERSION } else { 1 };
         batch[1] = MARK;
         batch[2..4].copy_from_slice(&self.generation.to_le_bytes());
         batch[4..8].copy_from_slice(&(self.len as u32).to_le_bytes());
@@ -161,12 +199,27 @@ impl Header {
         batch[34..38].copy_from_slice(&self.count.to_le_bytes());
         batch[38..46].copy_from_slice(&self.base.0.to_le_bytes());
         batch[46..54].copy_from_slice(&self.newest.0.to_le_bytes());
+        if let Some(stamp) = &self.stamp {
+            batch[54..62].copy_from_slice(&stamp.producer.to_le_bytes());
+            batch[62..66].copy_from_slice(&stamp.epoch.to_le_bytes());
+            batch[66..74].copy_from_slice(&stamp.number.to_le_bytes());
+        }
         let crc = checksum(batch);
         batch[8..12].copy_from_slice(&crc.to_le_bytes());
     }
 }
 
-fn part<const N: usize>(raw: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
+impl Stamp {
+    fn read(raw: &[u8; STAMP_BYTES]) -> Self {
+        Self {
+            producer: u64::from_le_bytes(part(raw, 0)),
+            epoch: u32::from_le_bytes(part(raw, 8)),
+            number: u64::from_le_bytes(part(raw, 12)),
+        }
+    }
+}
+
+fn part<const N: usize>(raw: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&raw[at..at + N]);
     out
@@ -205,8 +258,18 @@ impl BatchBuilder {
             count: 0,
             base: Millis(0),
             newest: Millis(i64::MIN),
+            stamp: None,
         };
         Self { bytes: buffer, header, last_time: Millis(0) }
+    }
+
+    /// The batch is of this producer. To be said before the first record.
+    #[must_use]
+    pub fn stamped(mut self, stamp: Stamp) -> Self {
+        debug_assert!(self.is_empty() && self.header.stamp.is_none());
+        self.header.stamp = Some(stamp);
+        self.bytes.resize(HEADER_BYTES + STAMP_BYTES, 0);
+        self
     }
 
     /// Whether one more record of these lengths stays within the limits of a
@@ -308,7 +371,7 @@ impl<'a> BatchRef<'a> {
         if found != header.crc {
             return Err(BadBatch::Checksum { found, stored: header.crc });
         }
-        let batch = Self { header, body: &bytes[HEADER_BYTES..] };
+        let batch = Self { header, body: &bytes[header.bytes()..] };
         let mut records = batch.walk();
         for n in 0..header.count {
             if records.next().is_none() {
@@ -366,8 +429,11 @@ impl<'a> BatchRef<'a> {
     /// and marked erased; `None` if it chose none. Adds to `erased`.
     pub fn erase(&self, erased: &mut u64, choose: &mut Choose<'_>) -> Option<Bytes> {
         let header = &self.header;
-        let mut builder =
-            BatchBuilder::with_capacity(header.stream, header.epoch, header.first, self.body.len());
+        let (stream, room) = (header.stream, self.body.len() + STAMP_BYTES);
+        let mut builder = BatchBuilder::with_capacity(stream, header.epoch, header.first, room);
+        if let Some(stamp) = header.stamp {
+            builder = builder.stamped(stamp);
+        }
         let before = *erased;
         for record in self.records() {
             if record.erased {
@@ -448,9 +514,35 @@ mod tests {
         assert_eq!(hex, golden);
     }
 
+    fn stamped() -> Bytes {
+        let stamp = Stamp { producer: 0x0102, epoch: 3, number: 9 };
+        let mut builder = BatchBuilder::new(stream(), Epoch(2), Seq(41)).stamped(stamp);
+        builder.push(Millis(1_000), b"k", b"value");
+        builder.finish()
+    }
+
+    #[test]
+    fn the_bytes_of_a_producers_batch_never_change() {
+        let golden = "02b700005300000054a513880700000000000000030002000000290000000000000001000000e8\
+                      03000000000000e803000000000000020100000000000003000000090000000000000002\
+                      00056b76616c7565";
+        let hex: String = stamped().iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, golden);
+        let batch = stamped();
+        let header = Header::read(&batch).unwrap();
+        assert_eq!(header.stamp, Some(Stamp { producer: 0x0102, epoch: 3, number: 9 }));
+        let erased = BatchRef::parse(&batch).unwrap().erase(&mut 0, &mut |_, _, _| true).unwrap();
+        assert_eq!(Header::read(&erased).unwrap().stamp, header.stamp);
+    }
+
     #[test]
     fn every_flipped_bit_and_every_cut_is_found() {
-        let batch = two_records();
+        for batch in [two_records(), stamped()] {
+            every_fault_is_found(&batch);
+        }
+    }
+
+    fn every_fault_is_found(batch: &[u8]) {
         for bit in 0..batch.len() * 8 {
             let mut bad = batch.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -485,14 +577,21 @@ mod tests {
                 (any::<i64>(), prop::collection::vec(any::<u8>(), 0..20),
                  prop::collection::vec(any::<u8>(), 0..300)), 1..40),
             first in 1_u64..1 << 60,
+            stamp in prop::option::of((any::<u64>(), any::<u32>(), 1_u64..1 << 60)),
         ) {
+            let stamp =
+                stamp.map(|(producer, epoch, number)| Stamp { producer, epoch, number });
             let mut builder = BatchBuilder::new(stream(), Epoch(9), Seq(first));
+            if let Some(stamp) = stamp {
+                builder = builder.stamped(stamp);
+            }
             for (time, key, value) in &records {
                 builder.push(Millis(*time), key, value);
             }
             let bytes = builder.finish();
             let batch = BatchRef::parse(&bytes).unwrap();
             prop_assert_eq!(batch.stream(), stream());
+            prop_assert_eq!(batch.header().stamp, stamp);
             prop_assert_eq!(batch.range().count(), records.len() as u64);
             prop_assert_eq!(batch.newest().0, records.iter().map(|r| r.0).max().unwrap());
             for (n, (record, (time, key, value))) in batch.records().zip(&records).enumerate() {

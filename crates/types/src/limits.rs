@@ -94,6 +94,12 @@ pub const RECORD_VALUE_BYTES_MAX: usize = 1 << 20;
 pub const BATCH_RECORDS_MAX: usize = 65_536;
 /// Bytes in one batch of the log, header and all, at most.
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Producers that a partition remembers, at most; who wrote longest ago is
+/// forgotten first.
+pub const PRODUCERS_MAX: usize = 1_024;
+/// Batches of one producer that a partition remembers, at most: how many may be
+/// under way at once.
+pub const PRODUCER_RUNS_MAX: usize = 16;
 /// Bytes of appended batches that wait to be written, at most.
 pub const LOG_WAITING_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one write of the log carries, at most (and one batch more).

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod on_disk;
+mod once;
 mod places;
 mod producing;
 mod retaining;

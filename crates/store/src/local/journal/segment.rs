@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use tideline_types::{Seq, StreamId};
 
 use super::state::{Index, note};
-use crate::batch::{BatchRef, HEADER_BYTES, Header};
+use crate::batch::{BadBatch, BatchRef, Header};
 use crate::disk::DiskFile;
 use crate::{ReadLimits, StoreError};
 
@@ -59,7 +59,7 @@ impl Span<'_> {
             let rest = usize::try_from(self.end - offset).unwrap_or(usize::MAX);
             let need = match Header::peek(&piece) {
                 Ok(header) => header.len,
-                Err(_) if piece.len() < HEADER_BYTES => HEADER_BYTES,
+                Err(BadBatch::Short { need, .. }) => need,
                 Err(error) => return Err(self.damaged(offset, error.to_string())),
             };
             if need > rest {
