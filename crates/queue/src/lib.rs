@@ -43,6 +43,7 @@ pub use derive::Filter;
 pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, ProduceError};
 pub use fetch::{Fetched, OwnedRecord};
 pub use options::Options;
+pub use produce::{Records, Sent};
 pub use producers::StampError;
 pub use queue::Queue;
 pub use still::Still;

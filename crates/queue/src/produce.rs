@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use tideline_store::batch::{BatchBuilder, RECORD_OVERHEAD_BYTES_MAX, Stamp};
 use tideline_store::{StoreError, SyncWatcher};
 use tideline_types::limits::{
     BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_KEY_BYTES_MAX, RECORD_VALUE_BYTES_MAX,
 };
 use tideline_types::{
-    Epoch, PartitionId, Position, Seq, SeqRange, StreamId, TopicName, partition_of,
+    Epoch, Incarnation, PartitionId, Position, Seq, SeqRange, StreamId, TopicName, partition_of,
 };
 use tokio::sync::oneshot;
 
@@ -23,85 +24,88 @@ use crate::queue::{Inner, Lane, Topic};
 use crate::writer::newest;
 use crate::{ProduceError, Queue, StampError};
 
-type Records = Vec<(Vec<u8>, Vec<u8>)>;
+/// Records, each (key, value).
+pub type Records = Vec<(Bytes, Bytes)>;
+
+/// Records that were appended and are on their way to the disk.
+#[must_use = "nothing is acknowledged before `synced`"]
+pub struct Sent {
+    incarnation: Incarnation,
+    count: usize,
+    shares: Vec<Result<Share, ProduceError>>,
+}
 
 /// What one partition's share of a call waits for.
-struct Pending {
+struct Share {
     epoch: Epoch,
     places: Vec<usize>,
     answer: oneshot::Receiver<(Answer, Option<StoreError>)>,
 }
 
 impl Queue {
-    /// Appends records, each (key, value), and answers their positions in the
-    /// same order when all are synced. Without a partition, a record goes by
-    /// its key, and one with an empty key to the next partition in turn.
-    ///
-    /// Records of one partition are kept together or not at all; after an
-    /// error, those of other partitions may have been kept.
+    /// Appends records and answers their positions, in the same order, when
+    /// all are synced: [`Queue::send`], then [`Sent::synced`].
     pub async fn produce(
         &self,
         topic: &TopicName,
         partition: Option<PartitionId>,
         records: Records,
     ) -> Result<Vec<Position>, ProduceError> {
-        let found = self.writable(topic)?;
-        let count = records.len();
-        let shares = self.inner.share(&found, partition, &records)?;
-        check(&records, &shares)?;
-        let inner = self.inner.clone();
-        let incarnation = found.config.incarnation;
-        // The first append of a partition fences it, which writes to the disk.
-        let appended = tokio::task::spawn_blocking(move || inner.append(&found, shares, &records));
-        let pending = appended.await.map_err(|_| ProduceError::Full)?;
-        let mut positions = vec![Position::default(); count];
-        let mut outcome = Ok(());
-        for share in pending {
-            let waited = match share {
-                Ok(share) => wait(share).await,
-                Err(error) => Err(error),
-            };
-            match waited {
-                Ok((epoch, range, places)) => {
-                    for (n, place) in places.into_iter().enumerate() {
-                        let seq = range.after.plus(n as u64 + 1);
-                        positions[place] = Position { incarnation, epoch, seq };
-                    }
-                }
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
-        }
-        outcome.map(|()| positions)
+        self.send(topic, partition, records).await?.synced().await
     }
 
-    /// Appends the records of an idempotent producer to one partition, and
-    /// answers where the first and the last stand once all are synced. Sent
+    /// Appends records. Without a partition, a record goes by its key, and one
+    /// with an empty key to the next partition in turn. What is sent after this
+    /// has returned comes after it in each partition.
+    ///
+    /// Records of one partition are kept together or not at all; after an
+    /// error, those of other partitions may have been kept.
+    pub async fn send(
+        &self,
+        topic: &TopicName,
+        partition: Option<PartitionId>,
+        records: Records,
+    ) -> Result<Sent, ProduceError> {
+        self.append(topic, partition, None, records).await
+    }
+
+    /// Appends the records of an idempotent producer to one partition. Sent
     /// again with the same stamp, they are not appended again and get the same
-    /// places: as long as they are among the last 16 batches of the producer,
-    /// and it among the last 1,024 that wrote to the partition.
-    pub async fn produce_once(
+    /// positions: as long as they are among the last 16 batches of the
+    /// producer, and it among the last 1,024 that wrote to the partition.
+    pub async fn send_once(
         &self,
         topic: &TopicName,
         partition: PartitionId,
         stamp: Stamp,
         records: Records,
-    ) -> Result<(Position, Position), ProduceError> {
-        let found = self.writable(topic)?;
-        let shares = self.inner.share(&found, Some(partition), &records)?;
-        check(&records, &shares)?;
-        let places = shares.into_values().next().unwrap_or_default();
-        if places.is_empty() || stamp.number == 0 || stamp.number > u64::MAX / 4 {
+    ) -> Result<Sent, ProduceError> {
+        if records.is_empty() || stamp.number == 0 || stamp.number > u64::MAX / 4 {
             return Err(ProduceError::Stamp(StampError::Range));
         }
-        let inner = self.inner.clone();
-        let incarnation = found.config.incarnation;
-        let appended = tokio::task::spawn_blocking(move || {
+        self.append(topic, Some(partition), Some(stamp), records).await
+    }
+
+    async fn append(
+        &self,
+        topic: &TopicName,
+        partition: Option<PartitionId>,
+        stamp: Option<Stamp>,
+        records: Records,
+    ) -> Result<Sent, ProduceError> {
+        let found = self.writable(topic)?;
+        let shares = self.inner.share(&found, partition, &records)?;
+        check(&records, &shares)?;
+        let mut sent = Vec::with_capacity(shares.len());
+        for (partition, places) in shares {
             let lane = &found.lanes[usize::from(partition.0)];
-            inner.append_share(lane, places, &records, Some(stamp))
-        });
-        let (epoch, range, _) = wait(appended.await.map_err(|_| ProduceError::Full)??).await?;
-        let at = |seq| Position { incarnation, epoch, seq };
-        Ok((at(range.after.next()), at(range.through)))
+            sent.push(match self.inner.owned(lane).await {
+                Ok(()) => self.inner.append_share(lane, places, &records, stamp),
+                Err(error) => Err(error),
+            });
+        }
+        let incarnation = found.config.incarnation;
+        Ok(Sent { incarnation, count: records.len(), shares: sent })
     }
 
     /// The topic, if anyone may write it.
@@ -118,10 +122,40 @@ impl Queue {
     }
 }
 
-async fn wait(share: Pending) -> Result<(Epoch, SeqRange, Vec<usize>), ProduceError> {
+impl Sent {
+    /// The positions, in the order in which the records were given, once all
+    /// are synced.
+    pub async fn synced(self) -> Result<Vec<Position>, ProduceError> {
+        let Self { incarnation, count, shares } = self;
+        let mut positions = vec![Position::default(); count];
+        let mut outcome = Ok(());
+        for share in shares {
+            let waited = match share {
+                Ok(share) => {
+                    wait(share.answer).await.map(|range| (range, share.epoch, share.places))
+                }
+                Err(error) => Err(error),
+            };
+            match waited {
+                Ok((range, epoch, places)) => {
+                    for (n, place) in places.into_iter().enumerate() {
+                        let seq = range.after.plus(n as u64 + 1);
+                        positions[place] = Position { incarnation, epoch, seq };
+                    }
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome.map(|()| positions)
+    }
+}
+
+async fn wait(
+    answer: oneshot::Receiver<(Answer, Option<StoreError>)>,
+) -> Result<SeqRange, ProduceError> {
     let what = || "the records' batch".to_owned();
-    match share.answer.await {
-        Ok((Answer::Synced(range), _)) => Ok((share.epoch, range, share.places)),
+    match answer.await {
+        Ok((Answer::Synced(range), _)) => Ok(range),
         Ok((Answer::Dropped, _)) => Err(ProduceError::NoSpace(what())),
         Ok((Answer::Failed, Some(error))) => Err(ProduceError::Store(error)),
         // The partition was taken over, or its topic deleted: nobody knows.
@@ -179,17 +213,15 @@ impl Inner {
         Ok(shares)
     }
 
-    fn append(
-        &self,
-        topic: &Topic,
-        shares: BTreeMap<PartitionId, Vec<usize>>,
-        records: &Records,
-    ) -> Vec<Result<Pending, ProduceError>> {
-        let of_share = |(partition, places): (PartitionId, Vec<usize>)| {
-            let lane = &topic.lanes[usize::from(partition.0)];
-            self.append_share(lane, places, records, None)
-        };
-        shares.into_iter().map(of_share).collect()
+    /// Makes sure that the partition is written through this queue. The first
+    /// time, that fences it, which writes to the disk.
+    async fn owned(self: &Arc<Self>, lane: &Arc<Lane>) -> Result<(), ProduceError> {
+        if lane.shared().is_some() {
+            return Ok(());
+        }
+        let (inner, lane) = (self.clone(), lane.clone());
+        let taken = tokio::task::spawn_blocking(move || inner.take_over(&lane));
+        taken.await.map_err(|_| ProduceError::Full)?
     }
 
     fn append_share(
@@ -198,10 +230,7 @@ impl Inner {
         places: Vec<usize>,
         records: &Records,
         stamp: Option<Stamp>,
-    ) -> Result<Pending, ProduceError> {
-        if lane.shared().is_none() {
-            self.take_over(lane)?;
-        }
+    ) -> Result<Share, ProduceError> {
         let mut shared = lane.shared();
         let partition = shared.as_mut().ok_or(ProduceError::Full)?;
         let count = places.len() as u64;
@@ -215,7 +244,7 @@ impl Inner {
                 // The caller stands right here.
                 let _ = ticket.send((answer, None));
             }
-            return Ok(Pending { epoch, places, answer });
+            return Ok(Share { epoch, places, answer });
         }
         let time = partition.stamp(self.clock.now());
         let mut batch = BatchBuilder::new(lane.stream, partition.epoch(), partition.next());
@@ -227,7 +256,7 @@ impl Inner {
         }
         self.journal.append(lane.stream, batch.finish()).map_err(ProduceError::of_append)?;
         partition.appended(count, time, stamp.as_ref(), ticket);
-        Ok(Pending { epoch: partition.epoch(), places, answer })
+        Ok(Share { epoch: partition.epoch(), places, answer })
     }
 
     /// Fences the partition for all who produce through this queue.

@@ -6,7 +6,8 @@
 
 use bytes::Bytes;
 use tideline_store::ReadLimits;
-use tideline_types::{Epoch, Incarnation, PartitionId, Seq, SeqRange, TopicName};
+use tideline_store::frame::Frame;
+use tideline_types::{Epoch, Incarnation, PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::watch;
 
 use crate::{FetchError, From, Queue};
@@ -23,6 +24,14 @@ pub struct RangeFrame {
     pub epoch: Epoch,
     /// Encoded batches as they were written (derived: as they are computed).
     pub batches: Vec<Bytes>,
+}
+
+impl RangeFrame {
+    /// The frame as it goes to other machines.
+    pub fn encode(&self, partition: PartitionId) -> Frame {
+        let stream = StreamId { incarnation: self.incarnation, partition };
+        Frame::new(stream, self.epoch, self.range, &self.batches)
+    }
 }
 
 /// A reader's place in a partition.

@@ -381,6 +381,12 @@ impl<'a> BatchRef<'a> {
         if records.rest.is_empty() { Ok(batch) } else { Err(BadBatch::Record(header.count)) }
     }
 
+    /// The same for bytes that were verified before.
+    pub(crate) fn verified(bytes: &'a [u8]) -> Option<Self> {
+        let header = Header::read(bytes).ok()?;
+        Some(Self { header, body: bytes.get(header.bytes()..header.len)? })
+    }
+
     /// What the batch says of itself.
     pub fn header(&self) -> &Header {
         &self.header

@@ -19,6 +19,7 @@ pub mod codec;
 pub mod disk;
 mod epochs;
 mod error;
+pub mod frame;
 #[doc(hidden)]
 pub mod fuzz;
 mod journal;

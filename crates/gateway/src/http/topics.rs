@@ -123,7 +123,7 @@ pub(super) async fn produce(gateway: Gateway, mut call: Call) -> Result<Response
                 return Err(Problem::invalid(detail));
             }
         };
-        Ok((record.key.unwrap_or_default().into_bytes(), value))
+        Ok((Bytes::from(record.key.unwrap_or_default()), Bytes::from(value)))
     });
     let records = records.collect::<Result<Vec<_>, _>>()?;
     let partition = asked.partition.map(PartitionId);

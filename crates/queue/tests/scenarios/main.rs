@@ -13,6 +13,7 @@ mod topics;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tideline_queue::{Options, Queue, TopicSpec};
 use tideline_store::mem::{MemJournal, MemTable};
 use tideline_store::{Clock, ManualClock, ReadLimits};
@@ -56,9 +57,14 @@ impl House {
     }
 
     pub(crate) async fn say(&self, topic: &TopicName, values: &[&str]) {
-        let records = values.iter().map(|v| (Vec::new(), v.as_bytes().to_vec())).collect();
+        let records = values.iter().map(|v| record(v)).collect();
         self.queue.produce(topic, Some(P0), records).await.unwrap();
     }
+}
+
+/// A record without a key.
+pub(crate) fn record(value: &str) -> (Bytes, Bytes) {
+    (Bytes::new(), Bytes::copy_from_slice(value.as_bytes()))
 }
 
 pub(crate) fn name(text: &str) -> TopicName {

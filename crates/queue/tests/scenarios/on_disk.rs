@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use tideline_queue::{FetchError, From, Options, ProduceError, Queue, TopicSpec};
 use tideline_store::disk::{FaultyDisk, KeepAll, LoseAll};
 use tideline_store::local::{JournalOptions, LocalJournal};
@@ -52,7 +53,10 @@ async fn what_was_acknowledged_survives_every_power_loss() {
         let topic = topic(&queue, 4);
         for n in 0..50 {
             let text = format!("{life}-{n}").into_bytes();
-            let at = queue.produce(&topic, None, vec![(Vec::new(), text.clone())]).await.unwrap();
+            let at = queue
+                .produce(&topic, None, vec![(Bytes::new(), text.clone().into())])
+                .await
+                .unwrap();
             acknowledged.push((at[0], text));
         }
         folder.crash(life % 2 == 0);
@@ -88,7 +92,7 @@ async fn a_reader_of_a_lost_tail_is_told_where_it_diverged() {
     let (_journal, queue) = folder.open();
     let topic = topic(&queue, 1);
     let say = async |queue: &Queue, text: &str| {
-        let record = (Vec::new(), text.as_bytes().to_vec());
+        let record = (Bytes::new(), Bytes::copy_from_slice(text.as_bytes()));
         queue.produce(&topic, Some(P0), vec![record]).await.unwrap()[0]
     };
     let kept = say(&queue, "kept").await;
@@ -118,7 +122,7 @@ async fn a_full_log_is_an_answer_and_retention_makes_room() {
     let topic = topic(&queue, 1);
     for _ in 0..3 {
         let refused = loop {
-            let record = (Vec::new(), vec![7; 1_000]);
+            let record = (Bytes::new(), vec![7; 1_000].into());
             if let Err(error) = queue.produce(&topic, None, vec![record]).await {
                 break error;
             }
@@ -144,7 +148,7 @@ async fn deleting_a_topic_frees_at_least_nine_tenths_of_its_bytes_and_none_of_an
         disk.files().iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>()
     };
     let say = async |topic: &TopicName, n: u64| {
-        let record = (n.to_string().into_bytes(), vec![n as u8; 500]);
+        let record = (n.to_string().into(), vec![n as u8; 500].into());
         queue.produce(topic, None, vec![record]).await.unwrap();
     };
     let empty = on_disk();

@@ -8,7 +8,7 @@ use tideline_store::Clock;
 use tideline_store::batch::Stamp;
 use tideline_types::{Position, Seq, TopicName};
 
-use crate::{ALL, House, NO_WAIT, P0, name};
+use crate::{ALL, House, NO_WAIT, P0, name, record};
 
 fn stamp(epoch: u32, number: u64) -> Stamp {
     Stamp { producer: 42, epoch, number }
@@ -19,9 +19,9 @@ async fn send(
     topic: &TopicName,
     stamp: Stamp,
     values: &[&str],
-) -> Result<(Position, Position), ProduceError> {
-    let records = values.iter().map(|v| (Vec::new(), v.as_bytes().to_vec())).collect();
-    house.queue.produce_once(topic, P0, stamp, records).await
+) -> Result<Vec<Position>, ProduceError> {
+    let records = values.iter().map(|v| record(v)).collect();
+    house.queue.send_once(topic, P0, stamp, records).await?.synced().await
 }
 
 /// A range is of one epoch: all of them, one after the other.
@@ -110,6 +110,6 @@ async fn a_topic_made_anew_remembers_no_producer_of_the_one_before() {
     house.queue.delete_topic(&topic).unwrap();
     let topic = house.topic("chat", 1);
     let again = send(&house, &topic, stamp(0, 1), &["other"]).await.unwrap();
-    assert_eq!(again.0.seq, Seq(1));
+    assert_eq!(again[0].seq, Seq(1));
     assert_eq!(values(&house, &topic).await, ["other"]);
 }

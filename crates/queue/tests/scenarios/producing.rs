@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use tideline_queue::{From, Options, OwnError, ProduceError, TopicSpec};
 use tideline_store::mem::MemJournal;
 use tideline_store::{Outcome, StoreError, SyncWatcher};
@@ -10,8 +11,10 @@ use tideline_types::{PartitionId, Seq, StreamId};
 
 use crate::{ALL, House, LONG, NO_WAIT, P0, name};
 
-fn record(text: &str) -> (Vec<u8>, Vec<u8>) {
-    (text.as_bytes().to_vec(), text.as_bytes().to_vec())
+/// A record whose key is its value.
+fn record(text: &str) -> (Bytes, Bytes) {
+    let text = Bytes::copy_from_slice(text.as_bytes());
+    (text.clone(), text)
 }
 
 #[tokio::test]
@@ -92,7 +95,7 @@ async fn after_a_failed_sync_nothing_is_acknowledged() {
 async fn what_is_over_a_limit_says_which() {
     let house = House::new();
     let topic = house.topic("chat", 1);
-    let long = vec![(vec![0; 2_000], Vec::new())];
+    let long = vec![(Bytes::from(vec![0; 2_000]), Bytes::new())];
     let error = house.queue.produce(&topic, None, long).await.unwrap_err();
     assert_eq!(error.to_string(), "a key of 2000 bytes, at most 1024 are allowed");
     let error = house.queue.produce(&topic, Some(PartitionId(1)), vec![]).await.unwrap_err();
