@@ -2,7 +2,8 @@
 //!
 //! The history service twice: once whole, for clients and for every message;
 //! once the server's side alone, where the requests that carry marks stay raw
-//! bytes. The messages of comments once.
+//! bytes. The messages of comments once. Services of topics both sides at once,
+//! with keys, values and frames that share the memory they came in.
 
 use prost::Message as _;
 
@@ -10,13 +11,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = "proto/tideline/history/v1/history.proto";
     let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
     let live = "proto/tideline/live/v1/live.proto";
+    let services = ["proto/tideline/queue/v1/queue.proto"];
     println!("cargo::rerun-if-changed=proto");
-    let files = protox::compile([history, danmaku, live], ["proto"])?;
+    let files = protox::compile([&[history, danmaku, live], &services[..]].concat(), ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), files.encode_to_vec())?;
 
-    let [client, server, frames] = ["client", "server", "live"].map(|name| out.join(name));
-    for folder in [&client, &server, &frames] {
+    let [client, server, frames, both] =
+        ["client", "server", "live", "both"].map(|name| out.join(name));
+    for folder in [&client, &server, &frames, &both] {
         std::fs::create_dir_all(folder)?;
     }
     tonic_prost_build::configure()
@@ -34,5 +37,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .extern_path(".tideline.history.v1.RecordRequest", "crate::RawRecord")
         .out_dir(server)
         .compile_fds(protox::compile([history], ["proto"])?)?;
+    tonic_prost_build::configure()
+        .bytes(".")
+        .out_dir(both)
+        .compile_fds(protox::compile(services, ["proto"])?)?;
     Ok(())
 }

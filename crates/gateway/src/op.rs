@@ -109,6 +109,8 @@ ops! {
     Produce "topics_produce" Service,
     /// Records out of a topic.
     Fetch "topics_fetch" Service,
+    /// Follows a topic.
+    Follow "topics_follow" Service,
     /// A ticket for a browser.
     Ticket "tickets_post" Known,
     /// Makes, lists, removes tokens.

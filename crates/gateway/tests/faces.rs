@@ -14,6 +14,8 @@ mod danmaku;
 mod fixture;
 #[path = "faces/grpc.rs"]
 mod grpc;
+#[path = "faces/grpc_topics.rs"]
+mod grpc_topics;
 #[path = "faces/history.rs"]
 mod history;
 #[path = "faces/live.rs"]

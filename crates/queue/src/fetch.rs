@@ -1,5 +1,6 @@
 //! Reading a range of records, waiting for one if there is none yet.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -241,10 +242,12 @@ impl Inner {
             }
         }
         let range = SeqRange::new(next.prev(), through);
+        let bytes = out.iter().map(Bytes::len).sum::<usize>();
+        place.egress.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(epoch.map(|epoch| Chunk { range, epoch, batches: out }))
     }
 
-    fn epoch_before(&self, stream: StreamId, next: Seq) -> Epoch {
+    pub(crate) fn epoch_before(&self, stream: StreamId, next: Seq) -> Epoch {
         epoch_of(next.prev(), &self.journal.epochs(stream)).unwrap_or_default()
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use bytes::Bytes;
 use tideline_store::{
-    Choose, Clock, EraseReport, Extent, Journal, ReadLimits, StoreError, SyncWatcher, Table, Usage,
+    Bounds, Choose, Clock, EraseReport, Extent, Journal, ReadLimits, StoreError, SyncWatcher,
+    Table, Usage,
 };
 use tideline_types::{PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::{oneshot, watch};
@@ -43,12 +44,16 @@ pub(crate) struct Topic {
     pub(crate) name: TopicName,
     pub(crate) config: Config,
     pub(crate) lanes: Vec<Arc<Lane>>,
+    /// Bytes of batches given to readers.
+    pub(crate) egress: Arc<AtomicU64>,
 }
 
 #[derive(Clone)]
 pub(crate) struct Derived {
     pub(crate) source: TopicName,
     pub(crate) filter: Filter,
+    /// As [`Topic::egress`].
+    pub(crate) egress: Arc<AtomicU64>,
 }
 
 /// Who waits for a produce: told once.
@@ -124,12 +129,13 @@ impl Queue {
         if let Some(topic) = self.inner.source(name) {
             return Some(self.describe(&topic));
         }
-        let source = self.inner.derived().get(name)?.source.clone();
+        let Derived { source, egress, .. } = self.inner.derived().get(name)?.clone();
         let topic = self.inner.source(&source)?;
         let mut info = self.describe(&topic);
         info.name = name.clone();
         info.kind = TopicKind::Derived { source };
         info.read_only = true;
+        info.egress_bytes = egress.load(Ordering::Relaxed);
         Some(info)
     }
 
@@ -142,8 +148,16 @@ impl Queue {
             kind: TopicKind::Source,
             read_only: topic.config.read_only,
             retention: topic.config.retention,
+            egress_bytes: topic.egress.load(Ordering::Relaxed),
             bounds: topic.lanes.iter().map(bounds).collect(),
         }
+    }
+
+    /// What a partition holds now; of a derived topic, its source's.
+    pub fn bounds(&self, topic: &TopicName, partition: PartitionId) -> Result<Bounds, FetchError> {
+        let lane = self.inner.place(topic, partition)?.lane;
+        let bounds = self.inner.journal.bounds(lane.stream);
+        bounds.ok_or_else(|| FetchError::NoTopic(topic.clone()))
     }
 
     /// Synced batches of a source topic's partition, as in [`Journal::read`].
@@ -229,6 +243,8 @@ pub(crate) struct Place {
     pub(crate) topic: Arc<Topic>,
     pub(crate) lane: Arc<Lane>,
     pub(crate) filter: Option<Filter>,
+    /// Where what is read is counted.
+    pub(crate) egress: Arc<AtomicU64>,
 }
 
 impl Inner {
@@ -264,7 +280,8 @@ impl Inner {
         let topic = self.source(source).ok_or_else(|| FetchError::NoTopic(name.clone()))?;
         let lane = topic.lanes.get(usize::from(partition.0)).cloned();
         let lane = lane.ok_or_else(|| FetchError::NoPartition(name.clone(), partition))?;
-        Ok(Place { topic, lane, filter: derived.map(|d| d.filter) })
+        let egress = derived.as_ref().map_or(&topic.egress, |d| &d.egress).clone();
+        Ok(Place { topic, lane, filter: derived.map(|d| d.filter), egress })
     }
 }
 

@@ -7,7 +7,9 @@
 use bytes::Bytes;
 use tideline_store::ReadLimits;
 use tideline_store::frame::Frame;
-use tideline_types::{Epoch, Incarnation, PartitionId, Seq, SeqRange, StreamId, TopicName};
+use tideline_types::{
+    Epoch, Incarnation, PartitionId, Position, Seq, SeqRange, StreamId, TopicName,
+};
 use tokio::sync::watch;
 
 use crate::{FetchError, From, Queue};
@@ -74,6 +76,15 @@ impl Queue {
 }
 
 impl Subscription {
+    /// Where it stands: after the last record that it has covered. `None` before
+    /// the first call of [`Subscription::next`] has found its place.
+    pub fn stands(&self) -> Option<Position> {
+        let Place::At { next, incarnation, .. } = &self.place else { return None };
+        let stream = StreamId { incarnation: *incarnation, partition: self.partition };
+        let (seq, epoch) = (next.prev(), self.queue.inner.epoch_before(stream, *next));
+        Some(Position { incarnation: *incarnation, epoch, seq })
+    }
+
     /// The next frame; waits for it. Dropping the future loses nothing. After
     /// an error the place is the same as before.
     pub async fn next(&mut self) -> Result<RangeFrame, FetchError> {

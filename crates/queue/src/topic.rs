@@ -61,6 +61,8 @@ pub struct TopicInfo {
     pub read_only: bool,
     /// How long records are kept.
     pub retention: Duration,
+    /// Bytes of batches that readers were given since the start.
+    pub egress_bytes: u64,
     /// What each partition holds, by number.
     pub bounds: Vec<Bounds>,
 }

@@ -121,7 +121,7 @@ impl Queue {
         if self.inner.source(&name).is_some() {
             return Err(CreateError::Exists(name));
         }
-        self.inner.derived_mut().insert(name, Derived { source, filter });
+        self.inner.derived_mut().insert(name, Derived { source, filter, egress: Arc::default() });
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl Queue {
             Lane::new(stream, synced, config.durable_view)
         };
         let lanes = config.streams().into_iter().map(lane).collect();
-        let topic = Arc::new(Topic { name: name.clone(), config, lanes });
+        let topic = Arc::new(Topic { name: name.clone(), config, lanes, egress: Arc::default() });
         self.inner.topics_mut().insert(name, topic);
     }
 

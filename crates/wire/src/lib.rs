@@ -33,6 +33,12 @@ pub mod history_v1_server {
     include!(concat!(env!("OUT_DIR"), "/server/tideline.history.v1.rs"));
 }
 
+/// The messages, the client and the server's side of `tideline.queue.v1`.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod queue_v1 {
+    include!(concat!(env!("OUT_DIR"), "/both/tideline.queue.v1.rs"));
+}
+
 /// The frames of `tideline.live.v1`, for clients.
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
 pub mod live_v1 {

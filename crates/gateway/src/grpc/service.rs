@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tideline_wire::RawRecord;
 use tideline_wire::history_v1 as v1;
@@ -18,8 +18,8 @@ use crate::auth::Caller;
 use crate::op::Op;
 use crate::problem::Problem;
 
-type Answer<T> = Result<Response<T>, Status>;
-type Lines<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+pub(super) type Answer<T> = Result<Response<T>, Status>;
+pub(super) type Lines<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Gateway {
     /// The caller that metadata names.
@@ -29,10 +29,24 @@ impl Gateway {
     }
 
     /// Runs one call behind the door.
-    async fn grpc<T, F>(
+    pub(super) async fn grpc<T, F>(
         &self,
         op: Op,
         metadata: &MetadataMap,
+        run: impl FnOnce(Arc<Caller>) -> F,
+    ) -> Answer<T>
+    where
+        F: Future<Output = Result<T, Problem>>,
+    {
+        self.grpc_waiting(op, metadata, Duration::ZERO, run).await
+    }
+
+    /// The same for one that waits up to `wait` for something to come.
+    pub(super) async fn grpc_waiting<T, F>(
+        &self,
+        op: Op,
+        metadata: &MetadataMap,
+        wait: Duration,
         run: impl FnOnce(Arc<Caller>) -> F,
     ) -> Answer<T>
     where
@@ -43,7 +57,7 @@ impl Gateway {
             Err(problem) => Err(problem),
             Ok(_under_way) => {
                 let run = async { run(self.grpc_caller(metadata).await?).await };
-                let timed = tokio::time::timeout(self.deadline(), run).await;
+                let timed = tokio::time::timeout(self.deadline() + wait, run).await;
                 timed.unwrap_or_else(|_| Err(Problem::late()))
             }
         };

@@ -105,6 +105,13 @@ impl Gateway {
         counter(out, "tideline_log_syncs_total", "Syncs of the log.", usage.syncs);
         let help = "Bytes appended to the log.";
         counter(out, "tideline_log_appended_bytes_total", help, usage.appended_bytes);
+        let help = "Bytes of batches that readers of a topic were given.";
+        head(out, "tideline_topic_egress_bytes_total", "counter", help);
+        for topic in self.inner.queue.topics() {
+            let (name, bytes) = (&topic.name, topic.egress_bytes);
+            let labels = format_args!("topic=\"{name}\"");
+            line(out, format_args!("tideline_topic_egress_bytes_total{{{labels}}} {bytes}"));
+        }
         let ready = if self.ready().is_ok() { 1.0 } else { 0.0 };
         gauge(out, "tideline_ready", "1 while writes are taken.", ready);
     }

@@ -14,15 +14,15 @@ use tonic::{Code, Request};
 
 use crate::fixture::{Site, open};
 
-struct Server {
-    site: Site,
+pub(crate) struct Server {
+    pub(crate) site: Site,
     http: SocketAddr,
-    grpc: SocketAddr,
+    pub(crate) grpc: SocketAddr,
     stop: oneshot::Sender<()>,
     served: JoinHandle<bool>,
 }
 
-async fn serve(mut options: Options) -> Server {
+pub(crate) async fn serve(mut options: Options) -> Server {
     options.server.http = "127.0.0.1:0".parse().unwrap();
     options.server.grpc = "127.0.0.1:0".parse().unwrap();
     let site = open(options).unwrap();
@@ -40,7 +40,7 @@ impl Server {
         HistoryServiceClient::connect(format!("http://{}", self.grpc)).await.unwrap()
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         let _ = self.stop.send(());
         assert!(self.served.await.unwrap(), "all calls ended in time");
     }
