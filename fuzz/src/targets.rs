@@ -36,6 +36,7 @@ targets! {
     danmaku_outcome => tideline_danmaku::fuzz::danmaku_outcome,
     danmaku_rows => tideline_danmaku::fuzz::danmaku_rows,
     meta_entry => tideline_meta::fuzz::meta_entry,
+    meta_row => tideline_meta::fuzz::meta_row,
     meta_snapshot => tideline_meta::fuzz::meta_snapshot,
     catalogue_item => tideline_catalogue::fuzz::item,
     token_row => tideline_gateway::fuzz::token_row,

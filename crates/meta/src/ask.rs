@@ -73,6 +73,15 @@ impl Op {
             | Self::Check { path, .. } => path,
         }
     }
+
+    pub(crate) fn path_mut(&mut self) -> &mut Path {
+        match self {
+            Self::Create { path, .. }
+            | Self::Set { path, .. }
+            | Self::Delete { path, .. }
+            | Self::Check { path, .. } => path,
+        }
+    }
 }
 
 /// Operations of one subtree that happen together or not at all. Each sees
@@ -116,8 +125,13 @@ pub enum Ask {
     KeepAlive(SessionId),
     /// End a session and remove its nodes.
     End(SessionId),
-    /// The whole subtree.
+    /// The whole subtree, for an observer.
+    Picture,
+    /// The whole subtree, to be brought to rest.
     Image,
+    /// A change of what lies above subtrees that callers may not make
+    /// themselves: declarations.
+    Declare(Txn),
     /// The subtree begins (empty, under a new incarnation).
     Open {
         /// Which life.

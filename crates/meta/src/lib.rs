@@ -17,21 +17,32 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod ask;
+mod cold;
 pub mod commit;
 mod done;
 pub mod follower;
 #[doc(hidden)]
 pub mod fuzz;
+mod handle;
 mod lane;
 pub mod lease;
+pub mod namespace;
+mod observe;
+pub mod options;
 pub mod owner;
+pub mod ownership;
 pub mod path;
 pub mod rules;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 pub mod snapshot;
 pub mod tail;
+mod task;
 pub mod tree;
 
 pub use done::Written;
+pub use handle::{Found, Meta, Page};
+pub use observe::{LocalCopy, Observation};
+pub use options::Options;
 pub use path::{BadPath, Path};
+pub use task::TOPIC;

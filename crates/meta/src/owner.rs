@@ -25,9 +25,10 @@ use tideline_store::batch::BatchBuilder;
 use tideline_types::limits::META_WAITING_MAX;
 use tideline_types::{Epoch, Incarnation, Millis, Position, Seq, StreamId};
 
-use crate::ask::{Answer, Ask, Refusal};
+use crate::ask::{Answer, Ask, Refusal, Txn};
 use crate::commit::{Entry, Quota, SessionId};
 use crate::lane::Lane;
+use crate::namespace;
 use crate::path::Path;
 use crate::rules::{self, Decision};
 use crate::tail::Resync;
@@ -222,8 +223,12 @@ impl<W> Owner<W> {
             Ask::Open { incarnation, quota } => Ok(self.open(at, root, incarnation, quota)),
             Ask::Shut(incarnation) => Ok(self.shut(at, root, incarnation)),
             Ask::Apply(txn) => {
-                self.write(at, root, |lane| rules::transact(&mut lane.tree, &lane.quota, &txn))
+                if root.is_root() {
+                    namespace::admit(&self.lane(root)?.tree, &txn)?;
+                }
+                self.transact(at, root, &txn)
             }
+            Ask::Declare(txn) => self.transact(at, root, &txn),
             Ask::Begin { lease_ms, op } => {
                 let (log, answer) =
                     self.write(at, root, |lane| rules::begin(&mut lane.tree, lease_ms, op))?;
@@ -243,6 +248,10 @@ impl<W> Owner<W> {
             }
             read => self.read(root, read),
         }
+    }
+
+    fn transact(&mut self, at: At, root: &Path, txn: &Txn) -> Result<(Seq, Answer), Refusal> {
+        self.write(at, root, |lane| rules::transact(&mut lane.tree, &lane.quota, txn))
     }
 
     /// A decision about a subtree, logged if it changes something.

@@ -65,6 +65,12 @@ impl PartitionWriter {
         self.epoch
     }
 
+    /// The epoch that the log has now: another one, once someone has taken the
+    /// partition over. An owner whose epoch it is not answers nothing more.
+    pub fn log_epoch(&self) -> Epoch {
+        self.journal.bounds(self.stream).unwrap_or_default().epoch
+    }
+
     /// The number that the next record gets.
     pub fn next(&self) -> Seq {
         self.next

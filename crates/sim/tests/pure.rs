@@ -51,6 +51,7 @@ const PURE: &[&str] = &[
     "meta/src/follower.rs",
     "meta/src/lane.rs",
     "meta/src/lease.rs",
+    "meta/src/namespace.rs",
     "meta/src/owner.rs",
     "meta/src/path.rs",
     "meta/src/rules.rs",

@@ -35,6 +35,7 @@ impl<W> Owner<W> {
                 let page = page.map(|(path, node)| (path.clone(), node.clone())).collect();
                 Answer::Children(page, children.next().is_some(), lane.position())
             }
+            Ask::Picture => Answer::Image(Arc::new(lane.image())),
             Ask::Image => {
                 let answer = Answer::Image(Arc::new(lane.image()));
                 #[cfg(feature = "sabotage")]
