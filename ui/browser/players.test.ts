@@ -75,8 +75,8 @@ describe.each(NAMES)("%s", (name) => {
       expect(await drawn(page, "and from ben")).toBe(1);
       expect(await page.locator(`${DOM[name].layer} i`).count()).toBe(0);
     }
-    const kept = (await room.all()).map(({ text }) => text).sort();
-    expect(kept).toEqual(all);
+    const kept = async () => (await room.all()).map(({ text }) => text).sort();
+    await expect.poll(kept).toEqual(all);
     await ann.context().close();
     await ben.context().close();
   });

@@ -17,6 +17,8 @@ export interface Item {
   id: string;
   text: string;
   attr: number;
+  mode: string;
+  likes: number;
 }
 
 export class Room {

@@ -6,6 +6,7 @@ import { tell, useShared } from "../context.js";
 import { Icon } from "../parts/icon.js";
 import { density } from "../video/rules.js";
 import { place, timeOfDay } from "../words.js";
+import { Density } from "./density.js";
 
 /** Bars of the plot. */
 const BARS = 60;
@@ -38,7 +39,8 @@ export function OwnerView({ video }: { video: string }) {
     }, failed);
   }, [danmaku]);
 
-  const length = Math.max(1, ...comments.map(({ progress_ms }) => progress_ms + 1));
+  const last = Math.max(1, ...comments.map(({ progress_ms }) => progress_ms + 1));
+  const length = view?.duration_ms ?? last;
   const bars = density(comments, length, BARS);
   const word = search.toLowerCase();
   const found = comments.filter(
@@ -68,8 +70,10 @@ export function OwnerView({ video }: { video: string }) {
     <>
       <div class="title-line">
         <h1>
-          {words.owner}
-          <small> {video}</small>
+          {words.owner}{" "}
+          <small>
+            <a href={`#/video/${encodeURIComponent(video)}`}>{video}</a>
+          </small>
         </h1>
         <button
           type="button"
@@ -81,20 +85,7 @@ export function OwnerView({ video }: { video: string }) {
         </button>
       </div>
       {view && <p class="note">{words.shownOf(view.shown, view.total)}</p>}
-      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset has no bars */}
-      <div class="density" role="group" aria-label={words.density}>
-        {bars.map((count, at) => (
-          <button
-            key={at}
-            type="button"
-            aria-pressed={part === at}
-            aria-label={`${place((at * length) / BARS)}: ${words.entries(count)}`}
-            onClick={() => setPart(part === at ? null : at)}
-          >
-            <span style={{ height: `${(100 * count) / Math.max(1, ...bars)}%` }} />
-          </button>
-        ))}
-      </div>
+      <Density counts={bars} length={length} part={part} choose={setPart} />
       <input
         type="search"
         class="search"

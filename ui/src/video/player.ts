@@ -13,7 +13,15 @@ export function make(
   language: Language,
   comments: Connector["options"] | undefined,
 ): Artplayer {
-  const layer = comments && artplayerPluginDanmuku({ ...comments, emitter: false, speed: 6 });
+  const layer =
+    comments &&
+    artplayerPluginDanmuku({
+      ...comments,
+      emitter: false,
+      speed: 6,
+      // Of the height: the same number of lines on a telephone.
+      fontSize: "6.5%",
+    });
   return new Artplayer({
     container,
     url,

@@ -81,6 +81,10 @@ export function VideoView({ id }: { id: string }) {
     // Another language makes no other player: it goes on.
   }, [id, client, history, features]);
 
+  // The player knows clicks alone; keys for the rest of the page are none of its.
+  const hearKeys = (whether: boolean) => {
+    if (art) Object.assign(art, { isFocus: whether });
+  };
   const title = useMemo(
     () => row?.title ?? (id === CLIP_ID ? words.clipTitle : id),
     [row, id, words],
@@ -92,7 +96,16 @@ export function VideoView({ id }: { id: string }) {
       </div>
       <div class={features.danmaku ? "watch with-list" : "watch"}>
         <div>
-          <div ref={box} class="player" />
+          <div
+            ref={box}
+            class="player"
+            role="application"
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: it takes keys, as a media element does
+            tabIndex={0}
+            aria-label={words.player}
+            onFocusIn={() => hearKeys(true)}
+            onFocusOut={() => hearKeys(false)}
+          />
           {id !== CLIP_ID && <p class="note">{words.standIn}</p>}
         </div>
         {features.danmaku && art && connector && (

@@ -61,6 +61,8 @@ export interface View {
   total: number;
   shown: number;
   limit: number;
+  /** Null where nobody has said it. */
+  duration_ms: number | null;
   /** `open` or `closed`. */
   state: string;
 }
