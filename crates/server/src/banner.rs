@@ -14,6 +14,8 @@ pub(crate) struct Banner<'a> {
     pub(crate) http: SocketAddr,
     pub(crate) grpc: SocketAddr,
     pub(crate) data: &'a Path,
+    /// Which page to open, from the address on.
+    pub(crate) page: &'a str,
     /// The admin token of a first start.
     pub(crate) token: Option<&'a str>,
 }
@@ -30,8 +32,8 @@ impl Banner<'_> {
         let mut out = String::new();
         let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(out, "Tideline {version}, data in {}", self.data.display());
-        let _ =
-            writeln!(out, "  HTTP  {base}   (open it in a browser; /openapi.json describes it)");
+        let _ = writeln!(out, "  Page  {base}/{}   (open it in a browser)", self.page);
+        let _ = writeln!(out, "  HTTP  {base}   (/openapi.json describes it)");
         let _ = writeln!(out, "  gRPC  {}", reachable(self.grpc));
         let mut header = String::new();
         if let Some(token) = self.token {
@@ -97,10 +99,12 @@ mod tests {
             http: ([0, 0, 0, 0], 80).into(),
             grpc: ([127, 0, 0, 1], 7767).into(),
             data: Path::new("d"),
+            page: "#/video/tide",
             token: Some("tl_x"),
         };
         let text = banner.text();
         assert!(text.contains("  HTTP  http://127.0.0.1:80 "), "{text}");
+        assert!(text.contains("  Page  http://127.0.0.1:80/#/video/tide "), "{text}");
         assert!(text.contains("import history --server http://127.0.0.1:80 "), "{text}");
         assert!(text.contains("export TIDELINE_TOKEN=tl_x\n"), "{text}");
         assert!(text.contains("curl -s -H \"authorization: Bearer $TIDELINE_TOKEN\""), "{text}");

@@ -59,6 +59,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         http: faces.http(),
         grpc: faces.grpc(),
         data: &config.data,
+        page: &demo::page(),
         token: token.as_deref(),
     };
     print!("{}", banner.text());

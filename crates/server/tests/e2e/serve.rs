@@ -107,4 +107,8 @@ fn a_demo_has_something_to_look_at() {
     let server = Server::start(dir.path(), &["--demo"]);
     let list = server.get("/v1/users/demo/history?limit=3&enrich=true");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(3), "{list}");
+    let clip = server.get("/v1/videos/tide/danmaku/view");
+    assert_eq!((&clip["shown"], &clip["duration_ms"]), (&json!(48), &json!(60_000)), "{clip}");
+    let (status, item) = server.call("GET", "/v1/items/video/tide", None);
+    assert_eq!((status, &item["owner"]), (200, &json!("demo")), "{item}");
 }
