@@ -1,7 +1,8 @@
 # What a person or a machine types. Each target says what it does.
 #
 #   make run     build and start Tideline on this machine, with three commands to try
-#   make test    formatting, lints and every test; what CI runs
+#   make test    formatting, lints and every test, those of the pages in a headless Chromium too;
+#                what CI runs
 #   make check   licences and sources of every dependency
 #   make bench   BENCH=history or BENCH=danmaku (`tideline-bench --help`)
 #   make soak    the long versions of the tests, hours rather than minutes: 1,000 kills and 1,000
@@ -29,8 +30,11 @@ run: needs
 
 test: needs
 	$(CARGO) fmt --all --check
+	scripts/ui.sh check
+	scripts/ui.sh build
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --workspace
+	TIDELINE_PROGRAM=$(abspath $(TARGET_DIR))/debug/tideline scripts/ui.sh browser
 
 check: needs
 	@scripts/needs.sh cargo-deny

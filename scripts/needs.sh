@@ -5,26 +5,26 @@ set -euo pipefail
 
 say() { echo "needs: $*" >&2; }
 
-# has COMMAND PACKAGE: installs Debian's PACKAGE where there is no COMMAND.
-has() {
-  command -v "$1" >/dev/null && return
-  if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    say "no $1: installing Debian's package $2"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$2" >/dev/null
-  else
-    say "no $1: please install it (on Debian: apt-get install $2)"
-    exit 1
-  fi
+# debian PACKAGE: installs it, where that can be done.
+debian() {
+  command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return 1
+  say "installing Debian's package $1"
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1"; } >/dev/null
 }
 
-# has_font PACKAGE: as above, for what is no command.
-has_font() {
-  if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    say "no font for Chinese: installing Debian's package $1"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >/dev/null
-  else
-    say "no font for Chinese: please install one (on Debian: apt-get install $1)"
-  fi
+# has COMMAND PACKAGE [WHAT FOR]: installs Debian's PACKAGE where there is no COMMAND.
+has() {
+  command -v "$1" >/dev/null && return
+  say "no $1${3:+, which $3}"
+  debian "$2" && command -v "$1" >/dev/null && return
+  say "please install $1 (on Debian: apt-get install $2)"
+  exit 1
+}
+
+# Whether this machine's Node.js is one that ui/package.json asks for.
+node_will_do() {
+  node -e 'const [a, b] = process.versions.node.split(".").map(Number);
+    process.exit(a > 22 || (a == 22 && b >= 12) || (a == 20 && b >= 19) ? 0 : 1)'
 }
 
 case "${1:-build}" in
@@ -39,19 +39,28 @@ case "${1:-build}" in
   redis-server) has redis-server redis-server ;;
   nginx) has nginx nginx-light ;;
   node)
-    has node nodejs
-    has npm npm
-    # What ui/package.json asks for.
-    if ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'; then
-      say "Node.js is $(node --version), and the pages are built with 20.19 or newer: please install it"
-      exit 1
+    # Says on its output where to find a Node.js that is not this machine's, if
+    # it takes one: one that builds the pages, in the folder of the build.
+    has node nodejs "builds the pages"
+    has npm npm "builds the pages"
+    if ! node_will_do; then
+      package=node@22.23.3
+      folder="${CARGO_TARGET_DIR:-target}/$package"
+      mkdir -p "$folder"
+      exec 9>"$folder/lock" && flock 9
+      if [ ! -x "$folder/node_modules/.bin/node" ]; then
+        say "Node.js is $(node --version), and the pages are built with a newer one: installing npm's package $package into $folder"
+        npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$package" >&2
+      fi
+      (cd "$folder/node_modules/.bin" && pwd)
     fi
     ;;
   chromium)
-    has chromium chromium
-    # So that Chinese is drawn as it is read.
+    has chromium chromium "the pages are tested in"
+    # So that Chinese is drawn as it is read. Nothing but pictures needs it.
     if ! fc-list :lang=zh 2>/dev/null | grep -q .; then
-      has_font fonts-noto-cjk
+      say "no font for Chinese"
+      debian fonts-noto-cjk || say "pictures will have boxes for it (on Debian: apt-get install fonts-noto-cjk)"
     fi
     ;;
   cargo-deny)
@@ -83,8 +92,8 @@ case "${1:-build}" in
     if [ ! -e "$ready" ]; then
       has python3 python3
       if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-        say "python3 makes no environments: installing Debian's package python3-venv"
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null
+        say "python3 makes no environments"
+        debian python3-venv || { say "please install python3-venv"; exit 1; }
       fi
       say "installing $tools with pip into $folder"
       python3 -m venv "$folder"

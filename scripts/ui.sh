@@ -11,6 +11,13 @@ cd "$(dirname "$0")/.."
 
 say() { echo "ui: $*" >&2; }
 
+# A Node.js that is new enough.
+node_here() {
+  local newer
+  newer=$(scripts/needs.sh node)
+  [ -z "$newer" ] || PATH="$newer:$PATH"
+}
+
 # What was installed is what the lock file says.
 packages() {
   local mark=ui/node_modules/.tideline-lock
@@ -38,16 +45,16 @@ build() {
 
 case "${1:-}" in
   build)
-    scripts/needs.sh node
+    node_here
     build
     ;;
   check)
-    scripts/needs.sh node
+    node_here
     packages
     (cd ui && npm run --silent check)
     ;;
   browser)
-    scripts/needs.sh node
+    node_here
     scripts/needs.sh chromium
     build
     packages
