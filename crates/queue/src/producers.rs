@@ -143,7 +143,7 @@ impl Producers {
 
     /// A batch of the log, in order: remembers it if it is of a producer.
     pub(crate) fn note(&mut self, batch: &Header) {
-        if let Some(stamp) = &batch.stamp {
+        if let Some(stamp) = batch.stamp() {
             self.put(stamp, u64::from(batch.count), batch.first);
         }
     }

@@ -3,7 +3,7 @@
 use tideline_types::limits::EPOCHS_KEPT_MAX;
 use tideline_types::{Epoch, Seq, StreamId};
 
-use crate::batch::Header;
+use crate::batch::{Extra, Header};
 use crate::{AppendError, Bounds, EpochStart, StoreError};
 
 /// Begins `epoch` at `first`: epochs that wrote nothing before it go.
@@ -34,6 +34,9 @@ pub(crate) fn admit(
     let header = Header::read(batch).map_err(|e| refuse(e.to_string()))?;
     if header.stream != stream || header.len != batch.len() {
         return Err(refuse("the batch is of another stream or length".into()).into());
+    }
+    if matches!(header.extra, Extra::Last(_)) {
+        return Err(refuse("the batch is of a derived topic".into()).into());
     }
     if !owned || header.epoch != bounds.epoch {
         return Err(AppendError::Fenced { stream, epoch: bounds.epoch });
