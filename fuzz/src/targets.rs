@@ -24,6 +24,7 @@ targets! {
     log_manifest => tideline_store::fuzz::manifest,
     topic_row => tideline_queue::fuzz::topic_row,
     producers_row => tideline_queue::fuzz::producers_row,
+    derived_row => tideline_queue::fuzz::derived_row,
     // The tables.
     table_files => tideline_store::fuzz::table_files,
     place => tideline_store::fuzz::place,

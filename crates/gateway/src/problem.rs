@@ -270,6 +270,7 @@ impl From<tideline_queue::CreateError> for Problem {
                 Self::new(Code::Conflict, error.to_string())
             }
             CreateError::Partitions { .. } => Self::invalid(format!("partitions: {error}")),
+            CreateError::Operator(_) => Self::invalid(error.to_string()),
         }
     }
 }
@@ -280,6 +281,7 @@ impl From<tideline_queue::DeleteError> for Problem {
         match error {
             DeleteError::NoTopic(_) => Self::new(Code::NotFound, error.to_string()),
             DeleteError::ReadOnly(_) => Self::new(Code::PermissionDenied, error.to_string()),
+            DeleteError::Source(..) => Self::new(Code::Conflict, error.to_string()),
             DeleteError::Store(error) => error.into(),
         }
     }
@@ -312,6 +314,7 @@ impl From<tideline_queue::FetchError> for Problem {
                 Self::new(Code::NotFound, error.to_string())
             }
             FetchError::Truncated { .. } => Self::new(Code::Truncated, error.to_string()),
+            FetchError::Halted { .. } => Self::new(Code::Conflict, error.to_string()),
             FetchError::Diverged { .. } | FetchError::Recreated { .. } => {
                 Self::new(Code::Diverged, error.to_string())
             }

@@ -40,9 +40,13 @@ pub enum CreateError {
         /// The limit.
         max: usize,
     },
-    /// A derived topic's source does not exist, or is itself derived.
+    /// A derived topic's source does not exist, stands on too many others, or is
+    /// not the one that it had before.
     #[error("topic {0} cannot be derived from")]
     Source(TopicName),
+    /// The text declares no operator.
+    #[error("operator: {0}")]
+    Operator(String),
     /// The store cannot take it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -54,6 +58,9 @@ pub enum DeleteError {
     /// No such topic.
     #[error("topic {0} does not exist")]
     NoTopic(TopicName),
+    /// Another topic is derived from it: delete that first.
+    #[error("topic {1} is derived from topic {0}")]
+    Source(TopicName, TopicName),
     /// Built in: the product itself writes it, or derives it.
     #[error("topic {0} is read-only")]
     ReadOnly(TopicName),
@@ -174,6 +181,15 @@ pub enum FetchError {
     Recreated {
         /// Its present life.
         incarnation: Incarnation,
+    },
+    /// The operator of a derived topic fails on the record, and may not go on
+    /// without it: declare another one.
+    #[error("the operator fails on record {seq}: {why}")]
+    Halted {
+        /// The record.
+        seq: Seq,
+        /// What the operator says.
+        why: String,
     },
     /// The store cannot give it.
     #[error(transparent)]

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::cursor::{From, epoch_of, next_of};
 use crate::derive;
-use crate::queue::{Inner, Place};
+use crate::queue::{Inner, Place, stages_of};
 use crate::{FetchError, Queue};
 
 /// A derived topic reads on through this many bytes of its source before it
@@ -105,7 +105,8 @@ impl Queue {
         blocking(move || inner.resolve(&name, &place, from)).await
     }
 
-    /// One read of the log, and of the filter, from `next` on; `None` at the end.
+    /// One read of the log, and what is derived of it, from `next` on; `None` at
+    /// the end.
     pub(crate) async fn chunk(
         &self,
         topic: &TopicName,
@@ -221,6 +222,9 @@ impl Inner {
     ) -> Result<Option<Chunk>, FetchError> {
         let (mut through, mut epoch, mut out) = (next.prev(), None, Vec::new());
         let mut scanned = 0;
+        // Held to the end: a version takes effect between two reads.
+        let derived = self.derived();
+        let stages = stages_of(&derived, &place.name);
         while out.is_empty() && scanned < SCAN_BYTES_MAX {
             let read = self.journal.read(place.lane.stream, through.next(), limits);
             let batches = read.map_err(|e| FetchError::of_read(e, &place.topic.name))?;
@@ -235,9 +239,19 @@ impl Inner {
                 }
                 through = parsed.range().through;
                 scanned += batch.len();
-                match &place.filter {
-                    None => out.push(batch),
-                    Some(filter) => out.extend(derive::batches(&parsed, filter)),
+                if stages.is_empty() {
+                    out.push(batch);
+                    continue;
+                }
+                let made = derive::batches(&parsed, next, &stages, limits.bytes_max);
+                out.extend(made.batches);
+                if let Some(derive::Halt { seq, why }) = made.halt.filter(|h| h.seq == next) {
+                    return Err(FetchError::Halted { seq, why });
+                }
+                if made.through < through {
+                    through = made.through;
+                    scanned = SCAN_BYTES_MAX;
+                    break;
                 }
             }
         }

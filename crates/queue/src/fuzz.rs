@@ -1,5 +1,6 @@
 //! What a fuzzer feeds: each function takes any bytes and must not panic.
 
+use crate::declared::Declared;
 use crate::producers::Producers;
 use crate::topic::Config;
 
@@ -14,5 +15,13 @@ pub fn topic_row(bytes: &[u8]) {
 pub fn producers_row(bytes: &[u8]) {
     if let Ok((producers, epoch, seq)) = Producers::decode(bytes) {
         assert_eq!(producers.encode(epoch, seq), bytes);
+    }
+}
+
+/// The row of a declared topic.
+pub fn derived_row(bytes: &[u8]) {
+    // A text may be longer than it is written by another version of itself.
+    if let Ok(declared) = Declared::decode(bytes) {
+        assert_eq!(Declared::decode(&declared.encode()), Ok(declared));
     }
 }

@@ -7,7 +7,7 @@
 //!               producers ──▶ Table (Meta)     whose retries are told apart
 //!  fetch, subscribe ─ reader ◀─ Journal          ranges (a, b] of records
 //!                       ▲
-//!                       └ derive                 a pure filter over a source
+//!                       └ derive                 pure operators over a source
 //! ```
 //!
 //! Always: what is acknowledged is synced; what is read is synced; a range
@@ -20,11 +20,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cursor;
+mod declared;
 mod derive;
 mod error;
 mod fetch;
 #[doc(hidden)]
 pub mod fuzz;
+mod operator;
 mod options;
 mod partition;
 mod produce;
@@ -39,9 +41,10 @@ mod topics;
 mod writer;
 
 pub use cursor::From;
-pub use derive::Filter;
+pub use declared::Maker;
 pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, ProduceError};
 pub use fetch::{Fetched, OwnedRecord};
+pub use operator::{Filter, OnError, Operator, Output};
 pub use options::Options;
 pub use produce::{Records, Sent};
 pub use producers::StampError;

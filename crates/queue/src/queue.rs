@@ -12,7 +12,9 @@ use tideline_store::{
 use tideline_types::{PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::{oneshot, watch};
 
-use crate::derive::Filter;
+use crate::declared::{Declared, Maker};
+use crate::derive::{Stage, Version};
+use crate::operator::{Built, Filter, OnError};
 use crate::partition::{Answer, Partition};
 use crate::topic::Config;
 use crate::{FetchError, OpenError, Options, TopicInfo, TopicKind};
@@ -29,7 +31,10 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
+    /// Read-held while records are derived, so that a version takes effect
+    /// between two reads.
     derived: RwLock<BTreeMap<TopicName, Derived>>,
+    pub(crate) maker: RwLock<Option<Arc<dyn Maker>>>,
     /// Held while a topic is made or deleted. What is in it is the greatest
     /// incarnation that was ever given.
     pub(crate) changing: Mutex<u64>,
@@ -51,9 +56,25 @@ pub(crate) struct Topic {
 #[derive(Clone)]
 pub(crate) struct Derived {
     pub(crate) source: TopicName,
-    pub(crate) filter: Filter,
+    pub(crate) stage: Arc<Stage>,
+    /// What was declared; nothing of one that the product itself derives.
+    pub(crate) declared: Option<Declared>,
     /// As [`Topic::egress`].
     pub(crate) egress: Arc<AtomicU64>,
+}
+
+impl Derived {
+    /// One that the product itself derives.
+    pub(crate) fn built(source: TopicName, filter: Filter) -> Self {
+        let versions = vec![Version { cuts: Vec::new(), operator: Arc::new(Built(filter)) }];
+        let stage = Arc::new(Stage { versions, on_error: OnError::Halt });
+        Self { source, stage, declared: None, egress: Arc::default() }
+    }
+
+    pub(crate) fn declared(declared: Declared, stage: Stage) -> Self {
+        let source = declared.source.clone();
+        Self { source, stage: Arc::new(stage), declared: Some(declared), egress: Arc::default() }
+    }
 }
 
 /// Who waits for a produce: told once.
@@ -105,6 +126,7 @@ impl Queue {
                 options,
                 topics: RwLock::default(),
                 derived: RwLock::default(),
+                maker: RwLock::default(),
                 changing: Mutex::new(0),
                 turn: AtomicU32::new(0),
                 freeing: RwLock::new(()),
@@ -129,11 +151,12 @@ impl Queue {
         if let Some(topic) = self.inner.source(name) {
             return Some(self.describe(&topic));
         }
-        let Derived { source, egress, .. } = self.inner.derived().get(name)?.clone();
-        let topic = self.inner.source(&source)?;
+        let Derived { source, egress, declared, .. } = self.inner.derived().get(name)?.clone();
+        let topic = self.inner.place(name, PartitionId(0)).ok()?.topic;
         let mut info = self.describe(&topic);
         info.name = name.clone();
-        info.kind = TopicKind::Derived { source };
+        let operator = declared.map(|declared| declared.text().to_owned());
+        info.kind = TopicKind::Derived { source, operator };
         info.read_only = true;
         info.egress_bytes = egress.load(Ordering::Relaxed);
         Some(info)
@@ -238,11 +261,11 @@ impl Queue {
     }
 }
 
-/// A partition to read: its lane, and the filter if the topic is derived.
+/// A partition to read: its lane, and by which topic it is read.
 pub(crate) struct Place {
     pub(crate) topic: Arc<Topic>,
     pub(crate) lane: Arc<Lane>,
-    pub(crate) filter: Option<Filter>,
+    pub(crate) name: TopicName,
     /// Where what is read is counted.
     pub(crate) egress: Arc<AtomicU64>,
 }
@@ -275,14 +298,44 @@ impl Inner {
         name: &TopicName,
         partition: PartitionId,
     ) -> Result<Place, FetchError> {
-        let derived = self.derived().get(name).cloned();
-        let source = derived.as_ref().map_or(name, |d| &d.source);
-        let topic = self.source(source).ok_or_else(|| FetchError::NoTopic(name.clone()))?;
+        let derived = self.derived();
+        let root = root_of(&derived, name);
+        let topic = self.source(root).ok_or_else(|| FetchError::NoTopic(name.clone()))?;
         let lane = topic.lanes.get(usize::from(partition.0)).cloned();
         let lane = lane.ok_or_else(|| FetchError::NoPartition(name.clone(), partition))?;
-        let egress = derived.as_ref().map_or(&topic.egress, |d| &d.egress).clone();
-        Ok(Place { topic, lane, filter: derived.map(|d| d.filter), egress })
+        let egress = derived.get(name).map_or(&topic.egress, |derived| &derived.egress).clone();
+        Ok(Place { topic, lane, name: name.clone(), egress })
     }
+
+    pub(crate) fn maker(&self) -> Option<Arc<dyn Maker>> {
+        self.maker.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The topic with a log on which `name` stands, if it stands on one.
+fn root_of<'a>(
+    derived: &'a BTreeMap<TopicName, Derived>,
+    mut name: &'a TopicName,
+) -> &'a TopicName {
+    // A chain is bounded when it is made, and never has a circle.
+    while let Some(derived) = derived.get(name) {
+        name = &derived.source;
+    }
+    name
+}
+
+/// The stages from the log to `name`, in order.
+pub(crate) fn stages_of<'a>(
+    derived: &'a BTreeMap<TopicName, Derived>,
+    mut name: &'a TopicName,
+) -> Vec<Arc<Stage>> {
+    let mut stages = Vec::new();
+    while let Some(derived) = derived.get(name) {
+        stages.push(derived.stage.clone());
+        name = &derived.source;
+    }
+    stages.reverse();
+    stages
 }
 
 /// Passes what the journal says on to readers who wait, then to the owner.

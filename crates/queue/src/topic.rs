@@ -39,10 +39,13 @@ impl TopicSpec {
 pub enum TopicKind {
     /// Its own log.
     Source,
-    /// A filter over another topic's log, with the same numbers.
+    /// What an operator makes of another topic, with the same numbers.
     Derived {
         /// The other topic.
         source: TopicName,
+        /// The text that declares the operator in force; `None` where the
+        /// product itself brings it.
+        operator: Option<String>,
     },
 }
 

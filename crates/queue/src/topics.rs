@@ -16,7 +16,7 @@ use tideline_store::{Commit, Op, StoreError, Table, TableName};
 use tideline_types::limits::{PARTITIONS_MAX, TOPICS_MAX};
 use tideline_types::{Incarnation, TopicName};
 
-use crate::derive::Filter;
+use crate::operator::Filter;
 use crate::queue::{Derived, Lane, Topic};
 use crate::topic::{Config, State};
 use crate::{CreateError, DeleteError, OpenError, Queue, TopicInfo, TopicSpec};
@@ -88,8 +88,17 @@ impl Queue {
     /// Deletes a topic and frees its bytes; durable on return. Blocks.
     pub fn delete_topic(&self, name: &TopicName) -> Result<(), DeleteError> {
         let _changing = self.changing();
-        if self.inner.derived().contains_key(name) {
-            return Err(DeleteError::ReadOnly(name.clone()));
+        let source_of = |(other, derived): (&TopicName, &Derived)| {
+            (derived.source == *name).then(|| other.clone())
+        };
+        if let Some(other) = self.inner.derived().iter().find_map(source_of) {
+            return Err(DeleteError::Source(name.clone(), other));
+        }
+        let declared = self.inner.derived().get(name).map(|derived| derived.declared.is_some());
+        match declared {
+            Some(true) => return Ok(self.remove_declared(name)?),
+            Some(false) => return Err(DeleteError::ReadOnly(name.clone())),
+            None => {}
         }
         let topic = self.inner.source(name).ok_or_else(|| DeleteError::NoTopic(name.clone()))?;
         if topic.config.read_only {
@@ -121,7 +130,7 @@ impl Queue {
         if self.inner.source(&name).is_some() {
             return Err(CreateError::Exists(name));
         }
-        self.inner.derived_mut().insert(name, Derived { source, filter, egress: Arc::default() });
+        self.inner.derived_mut().insert(name, Derived::built(source, filter));
         Ok(())
     }
 

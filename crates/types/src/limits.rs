@@ -94,6 +94,18 @@ pub const RECORD_VALUE_BYTES_MAX: usize = 1 << 20;
 pub const BATCH_RECORDS_MAX: usize = 65_536;
 /// Bytes in one batch of the log, header and all, at most.
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Records that an operator may make of one record, at most.
+pub const DERIVED_RECORDS_MAX: usize = 1_000;
+/// Bytes of keys and values that an operator may make of one record, at most.
+pub const DERIVED_BYTES_MAX: usize = 1 << 20;
+/// Derived topics, at most.
+pub const DERIVED_TOPICS_MAX: usize = 1_000;
+/// How many derived topics may stand one on the other, at most.
+pub const DERIVED_DEPTH_MAX: usize = 8;
+/// Versions of a derived topic's operator that are kept, at most.
+pub const OPERATOR_VERSIONS_MAX: usize = 100;
+/// Bytes of the text that declares an operator, at most.
+pub const OPERATOR_BYTES_MAX: usize = 16 << 10;
 /// Producers that a partition remembers, at most; who wrote longest ago is
 /// forgotten first.
 pub const PRODUCERS_MAX: usize = 1_024;

@@ -182,6 +182,7 @@ fn stopped(error: FetchError) -> Result<v1::Stopped, Problem> {
         FetchError::Recreated { incarnation } => {
             Reason::Recreated(v1::Recreated { incarnation: incarnation.0 })
         }
+        FetchError::Halted { seq, why } => Reason::Halted(v1::Halted { seq: seq.0, reason: why }),
         other => return Err(other.into()),
     };
     Ok(v1::Stopped { reason: Some(reason) })

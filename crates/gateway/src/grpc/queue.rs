@@ -255,7 +255,11 @@ fn topic_of(topic: &TopicInfo) -> v1::Topic {
         incarnation: topic.incarnation.0,
         source: match &topic.kind {
             TopicKind::Source => String::new(),
-            TopicKind::Derived { source } => source.as_str().into(),
+            TopicKind::Derived { source, .. } => source.as_str().into(),
+        },
+        operator: match &topic.kind {
+            TopicKind::Derived { operator: Some(text), .. } => text.clone(),
+            _ => String::new(),
         },
         read_only: topic.read_only,
         retention_ms: topic.retention.as_millis() as u64,

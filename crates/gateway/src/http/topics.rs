@@ -295,9 +295,17 @@ fn push_topic(out: &mut Vec<u8>, topic: &TopicInfo) {
     push_u64(out, topic.partitions.into());
     match &topic.kind {
         TopicKind::Source => push_str(out, ",\"kind\":\"source\""),
-        TopicKind::Derived { source } => {
+        TopicKind::Derived { source, operator } => {
             push_str(out, ",\"kind\":\"derived\",\"source\":");
             push_string(out, source.as_str());
+            if let Some(operator) = operator {
+                push_str(out, ",\"operator\":");
+                // It is JSON by itself, or else shown as text.
+                match serde_json::from_str::<serde::de::IgnoredAny>(operator) {
+                    Ok(_) => push_str(out, operator),
+                    Err(_) => push_string(out, operator),
+                }
+            }
         }
     }
     let flag = if topic.read_only { ",\"read_only\":true" } else { ",\"read_only\":false" };

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod declared;
 mod on_disk;
 mod once;
 mod places;

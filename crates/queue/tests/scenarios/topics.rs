@@ -101,7 +101,7 @@ async fn a_derived_topic_keeps_the_numbers_and_advances_over_what_it_leaves_out(
     house.say(&source, &["a", "b!"]).await;
     house.say(&source, &["c", "d"]).await;
     let info = house.queue.topic(&loud).unwrap();
-    assert_eq!(info.kind, TopicKind::Derived { source: source.clone() });
+    assert_eq!(info.kind, TopicKind::Derived { source: source.clone(), operator: None });
     let got = house.queue.fetch(&loud, P0, From::Earliest, ALL, NO_WAIT).await.unwrap();
     let seqs: Vec<_> = got.records.iter().map(|r| r.seq.0).collect();
     assert_eq!((seqs, got.range.through.0), (vec![2], 4));

@@ -1,0 +1,293 @@
+//! Derived topics that are declared: their operators are made from a text, and
+//! the text is kept.
+//!
+//! ```text
+//! row: version (1) u8, on error u8, source: length u8, name;
+//!      count of versions, each: length of the text, text, count of cuts, cuts
+//! ```
+//!
+//! Numbers without a type are varints. The row's partition key is
+//! `queue/derived`, its sort key the topic's name. A version that is added has a
+//! cut for each partition: the number after the last that was synced when it
+//! took effect. While that is found out, nobody reads the topic.
+
+use std::sync::{Arc, RwLockWriteGuard};
+
+use bytes::Bytes;
+use tideline_store::codec::{BadBytes, Reader, put_text, put_varint};
+use tideline_store::{Commit, Op, StoreError, TableName};
+use tideline_types::limits::{
+    DERIVED_DEPTH_MAX, DERIVED_TOPICS_MAX, OPERATOR_BYTES_MAX, OPERATOR_VERSIONS_MAX,
+    PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX,
+};
+use tideline_types::{Seq, TopicName};
+
+use crate::derive::{Stage, Version};
+use crate::operator::{OnError, Operator};
+use crate::queue::{Derived, Topic};
+use crate::{CreateError, OpenError, Queue, TopicInfo};
+
+const KEY: &[u8] = b"queue/derived";
+const VERSION: u8 = 1;
+
+/// Makes operators from their texts.
+pub trait Maker: Send + Sync + 'static {
+    /// The operator that `text` declares: the same text, the same operator.
+    ///
+    /// # Errors
+    /// What is wrong with the text, for people; names the part.
+    fn make(&self, text: &str) -> Result<Arc<dyn Operator>, String>;
+}
+
+/// A derived topic at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub(crate) source: TopicName,
+    pub(crate) on_error: OnError,
+    /// Texts with their cuts; the first has none.
+    pub(crate) versions: Vec<(String, Vec<Seq>)>,
+}
+
+impl Declared {
+    /// The text in force.
+    pub(crate) fn text(&self) -> &str {
+        self.versions.last().map_or("", |(text, _)| text)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut row = vec![VERSION, self.on_error as u8];
+        put_text(&mut row, self.source.as_str());
+        put_varint(&mut row, self.versions.len() as u64);
+        for (text, cuts) in &self.versions {
+            put_varint(&mut row, text.len() as u64);
+            row.extend_from_slice(text.as_bytes());
+            put_varint(&mut row, cuts.len() as u64);
+            cuts.iter().for_each(|cut| put_varint(&mut row, cut.0));
+        }
+        row
+    }
+
+    pub(crate) fn decode(row: &[u8]) -> Result<Self, BadBytes> {
+        let mut row = Reader::new(row);
+        if row.u8()? != VERSION {
+            return Err(BadBytes("a version that this build does not read"));
+        }
+        let on_error = match row.u8()? {
+            0 => OnError::Skip,
+            1 => OnError::Halt,
+            _ => return Err(BadBytes("what is done on an error")),
+        };
+        let source = row.text(TOPIC_NAME_BYTES_MAX)?;
+        let source = TopicName::new(source).map_err(|_| BadBytes("the source's name"))?;
+        let count = within(row.varint()?, 1, OPERATOR_VERSIONS_MAX)?;
+        let versions = (0..count).map(|n| {
+            let len = within(row.varint()?, 0, OPERATOR_BYTES_MAX)?;
+            let text = std::str::from_utf8(row.bytes(len)?).map_err(|_| BadBytes("a text"))?;
+            let cuts = within(row.varint()?, usize::from(n > 0), usize::from(PARTITIONS_MAX))?;
+            let cuts = (0..cuts).map(|_| row.varint().map(Seq)).collect::<Result<Vec<_>, _>>()?;
+            if n == 0 && !cuts.is_empty() {
+                return Err(BadBytes("a cut before the first version"));
+            }
+            Ok((text.to_owned(), cuts))
+        });
+        let versions = versions.collect::<Result<Vec<_>, _>>()?;
+        if !row.is_empty() {
+            return Err(BadBytes("bytes after the end"));
+        }
+        Ok(Self { source, on_error, versions })
+    }
+
+    fn stage(&self, maker: &dyn Maker) -> Result<Stage, String> {
+        let versions = self
+            .versions
+            .iter()
+            .map(|(text, cuts)| Ok(Version { cuts: cuts.clone(), operator: maker.make(text)? }));
+        let versions = versions.collect::<Result<Vec<_>, String>>()?;
+        Ok(Stage { versions, on_error: self.on_error })
+    }
+}
+
+fn within(number: u64, min: usize, max: usize) -> Result<usize, BadBytes> {
+    let number = usize::try_from(number).ok().filter(|number| (min..=max).contains(number));
+    number.ok_or(BadBytes("a count out of range"))
+}
+
+impl Queue {
+    /// From now on operators can be declared; those that were are made again.
+    /// Answers what could not be made, and why: such a topic cannot be read.
+    pub fn set_maker(&self, maker: Arc<dyn Maker>) -> Result<Vec<(TopicName, String)>, OpenError> {
+        let _changing = self.changing();
+        let table = &self.inner.table;
+        let rows = table.scan(TableName::Meta, KEY, b"", None, false, DERIVED_TOPICS_MAX + 1)?;
+        let mut failed = Vec::new();
+        for (key, row) in rows {
+            let bad = || OpenError::Row(String::from_utf8_lossy(&key).into_owned());
+            let name = std::str::from_utf8(&key).ok().and_then(|n| TopicName::new(n).ok());
+            let name = name.ok_or_else(bad)?;
+            let declared = Declared::decode(&row).map_err(|_| bad())?;
+            let stage = declared.stage(&*maker).unwrap_or_else(|why| {
+                failed.push((name.clone(), why));
+                Stage { versions: Vec::new(), on_error: OnError::Halt }
+            });
+            self.inner.derived_mut().insert(name, Derived::declared(declared, stage));
+        }
+        *self.inner.maker.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(maker);
+        Ok(failed)
+    }
+
+    /// Lets `name` be read as what the operator of `text` makes of `source`; if
+    /// it is declared already with another text, from the next number of each
+    /// partition on. Durable on return. Blocks.
+    pub fn declare(
+        &self,
+        name: &TopicName,
+        source: &TopicName,
+        text: &str,
+        on_error: OnError,
+    ) -> Result<TopicInfo, CreateError> {
+        let _changing = self.changing();
+        let maker = self.inner.maker();
+        let maker = maker.ok_or_else(|| CreateError::Operator("none can be declared".into()))?;
+        if text.len() > OPERATOR_BYTES_MAX {
+            let why = format!("is over {OPERATOR_BYTES_MAX} bytes");
+            return Err(CreateError::Operator(why));
+        }
+        let root = self.root_of(name, source)?;
+        // Nobody reads what is derived until the cut is known and kept.
+        let mut derived = self.inner.derived_mut();
+        let before = derived.get(name).map(|derived| derived.declared.clone());
+        let declared = match before {
+            None if derived.len() >= DERIVED_TOPICS_MAX => {
+                return Err(CreateError::TooMany { max: DERIVED_TOPICS_MAX });
+            }
+            None if self.inner.source(name).is_some() => {
+                return Err(CreateError::Exists(name.clone()));
+            }
+            None => {
+                let versions = vec![(text.to_owned(), Vec::new())];
+                Declared { source: source.clone(), on_error, versions }
+            }
+            Some(None) => return Err(CreateError::Exists(name.clone())),
+            Some(Some(before)) if before.source != *source => {
+                return Err(CreateError::Source(source.clone()));
+            }
+            Some(Some(before)) if before.text() == text => Declared { on_error, ..before },
+            Some(Some(mut before)) => {
+                if before.versions.len() == OPERATOR_VERSIONS_MAX {
+                    return Err(CreateError::TooMany { max: OPERATOR_VERSIONS_MAX });
+                }
+                before.versions.push((text.to_owned(), self.next_of(&root)));
+                Declared { on_error, ..before }
+            }
+        };
+        let stage = declared.stage(&*maker).map_err(CreateError::Operator)?;
+        self.put_declared(name, &declared)?;
+        Self::replace(&mut derived, name, declared, stage);
+        drop(derived);
+        self.topic(name).ok_or_else(|| CreateError::Source(source.clone()))
+    }
+
+    fn replace(
+        derived: &mut RwLockWriteGuard<'_, std::collections::BTreeMap<TopicName, Derived>>,
+        name: &TopicName,
+        declared: Declared,
+        stage: Stage,
+    ) {
+        let egress = derived.get(name).map(|derived| derived.egress.clone());
+        let fresh = Derived::declared(declared, stage);
+        let egress = egress.unwrap_or_else(|| fresh.egress.clone());
+        derived.insert(name.clone(), Derived { egress, ..fresh });
+    }
+
+    /// The topic with a log on which `source` stands, and `name` may.
+    fn root_of(&self, name: &TopicName, source: &TopicName) -> Result<Arc<Topic>, CreateError> {
+        let derived = self.inner.derived();
+        let mut at = source;
+        for _ in 1..DERIVED_DEPTH_MAX {
+            if at == name {
+                break;
+            }
+            match derived.get(at) {
+                Some(derived) => at = &derived.source,
+                None => {
+                    let root = self.inner.source(at);
+                    return root.ok_or_else(|| CreateError::Source(source.clone()));
+                }
+            }
+        }
+        Err(CreateError::Source(source.clone()))
+    }
+
+    /// The number after the last that is synced, of each partition.
+    fn next_of(&self, root: &Topic) -> Vec<Seq> {
+        let bounds = |stream| self.inner.journal.bounds(stream).unwrap_or_default();
+        root.lanes.iter().map(|lane| bounds(lane.stream).synced.next()).collect()
+    }
+
+    fn put_declared(&self, name: &TopicName, declared: &Declared) -> Result<(), StoreError> {
+        let value = Bytes::from(declared.encode());
+        self.write_declared(Op::Put { sort_key: sort_key(name), value })
+    }
+
+    /// The row goes, and with it the topic. Durable on return.
+    pub(crate) fn remove_declared(&self, name: &TopicName) -> Result<(), StoreError> {
+        self.write_declared(Op::Delete { sort_key: sort_key(name) })?;
+        self.inner.derived_mut().remove(name);
+        Ok(())
+    }
+
+    fn write_declared(&self, op: Op) -> Result<(), StoreError> {
+        let partition_key = Bytes::from_static(KEY);
+        let commit = Commit { table: TableName::Meta, partition_key, ops: vec![op] };
+        self.inner.table.commit(&[commit])?;
+        self.inner.table.sync()
+    }
+}
+
+fn sort_key(name: &TopicName) -> Bytes {
+    Bytes::copy_from_slice(name.as_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_row_never_change() {
+        let declared = Declared {
+            source: TopicName::new("chat").unwrap(),
+            on_error: OnError::Halt,
+            versions: vec![("a".into(), Vec::new()), ("b".into(), vec![Seq(1), Seq(300)])],
+        };
+        let golden = [&[1, 1, 4][..], b"chat", &[2, 1], b"a", &[0, 1], b"b", &[2, 1, 0xac, 2]];
+        assert_eq!(declared.encode(), golden.concat());
+        assert_eq!(Declared::decode(&declared.encode()), Ok(declared));
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_reads_back(
+            versions in prop::collection::vec(
+                (".{0,20}", prop::collection::vec(any::<u64>(), 1..5)), 1..5),
+            halt: bool,
+        ) {
+            let cuts = |n: usize, cuts: &[u64]| {
+                cuts.iter().filter(|_| n > 0).map(|cut| Seq(*cut)).collect()
+            };
+            let versions = versions.iter().enumerate();
+            let declared = Declared {
+                source: TopicName::new("chat").unwrap(),
+                on_error: if halt { OnError::Halt } else { OnError::Skip },
+                versions: versions.map(|(n, (text, c))| (text.clone(), cuts(n, c))).collect(),
+            };
+            prop_assert_eq!(Declared::decode(&declared.encode()), Ok(declared));
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(row in prop::collection::vec(any::<u8>(), 0..100)) {
+            crate::fuzz::derived_row(&row);
+        }
+    }
+}
