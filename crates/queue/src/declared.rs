@@ -32,11 +32,12 @@ const VERSION: u8 = 1;
 
 /// Makes operators from their texts.
 pub trait Maker: Send + Sync + 'static {
-    /// The operator that `text` declares: the same text, the same operator.
+    /// The operator that `text` declares for records of `source`: the same text,
+    /// the same operator.
     ///
     /// # Errors
     /// What is wrong with the text, for people; names the part.
-    fn make(&self, text: &str) -> Result<Arc<dyn Operator>, String>;
+    fn make(&self, source: &TopicName, text: &str) -> Result<Arc<dyn Operator>, String>;
 }
 
 /// A derived topic at rest.
@@ -98,10 +99,9 @@ impl Declared {
     }
 
     fn stage(&self, maker: &dyn Maker) -> Result<Stage, String> {
-        let versions = self
-            .versions
-            .iter()
-            .map(|(text, cuts)| Ok(Version { cuts: cuts.clone(), operator: maker.make(text)? }));
+        let versions = self.versions.iter().map(|(text, cuts)| {
+            Ok(Version { cuts: cuts.clone(), operator: maker.make(&self.source, text)? })
+        });
         let versions = versions.collect::<Result<Vec<_>, String>>()?;
         Ok(Stage { versions, on_error: self.on_error })
     }

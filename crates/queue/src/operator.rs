@@ -84,7 +84,7 @@ impl Output {
     }
 
     /// Key, value, and whether it stands for a failure; in order.
-    pub(crate) fn records(&self) -> impl Iterator<Item = (&[u8], &[u8], bool)> {
+    pub fn records(&self) -> impl Iterator<Item = (&[u8], &[u8], bool)> {
         let starts = std::iter::once(0).chain(self.records.iter().map(|made| made.value_end));
         self.records.iter().zip(starts).map(|(made, start)| {
             let value = &self.bytes[made.key_end..made.value_end];

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("history", &["types", "store", "queue", "harness"]),
     ("danmaku", &["types", "store", "wire", "queue"]),
     ("catalogue", &["types", "store"]),
+    ("operators", &["types", "store", "queue"]),
     ("meta", &["types", "store", "queue"]),
     ("gateway", &["types", "store", "wire", "queue", "history", "danmaku", "catalogue", "harness"]),
     // Aside: kills, power cuts and a plain model, from outside; for tests alone.
@@ -31,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danmaku",
             "catalogue",
             "meta",
+            "operators",
             "gateway",
             "harness",
         ],

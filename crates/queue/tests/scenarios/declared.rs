@@ -16,7 +16,7 @@ struct Words;
 struct Word(String, String);
 
 impl Maker for Words {
-    fn make(&self, text: &str) -> Result<Arc<dyn Operator>, String> {
+    fn make(&self, _: &TopicName, text: &str) -> Result<Arc<dyn Operator>, String> {
         match text.split_once(':') {
             Some((word, rest)) => Ok(Arc::new(Word(word.into(), rest.into()))),
             None => Err(format!("{text:?} is no word")),
