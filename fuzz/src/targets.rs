@@ -25,6 +25,7 @@ targets! {
     topic_row => tideline_queue::fuzz::topic_row,
     producers_row => tideline_queue::fuzz::producers_row,
     derived_row => tideline_queue::fuzz::derived_row,
+    operator => tideline_operators::fuzz::operator,
     // The tables.
     table_files => tideline_store::fuzz::table_files,
     place => tideline_store::fuzz::place,

@@ -146,7 +146,7 @@ impl Operator for Declared {
     }
 
     fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
-        if self.one_in > 1 && xxh3_64(record.key) % self.one_in != 0 {
+        if self.one_in > 1 && !xxh3_64(record.key).is_multiple_of(self.one_in) {
             return Ok(());
         }
         if !self.looks_inside() {

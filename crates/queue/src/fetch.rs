@@ -26,6 +26,9 @@ pub struct OwnedRecord {
     pub seq: Seq,
     /// The time that its writer gave it.
     pub time: Millis,
+    /// The operator of a derived topic failed on the record of this number: the
+    /// value says why.
+    pub skipped: bool,
     /// What it is about.
     pub key: Bytes,
     /// What it says.
@@ -152,13 +155,16 @@ fn records(
         let parsed = parse(batch)?;
         for record in parsed.records().filter(|r| r.seq >= next && !r.erased) {
             bytes += record.key.len() + record.value.len();
-            if !out.is_empty() && (out.len() >= limits.records_max || bytes > limits.bytes_max) {
+            // All of a number go together.
+            let enough = out.len() >= limits.records_max || bytes > limits.bytes_max;
+            if !out.is_empty() && enough && record.sub == 0 {
                 chunk.range.through = record.seq.prev();
                 return Ok(out);
             }
             out.push(OwnedRecord {
                 seq: record.seq,
                 time: record.time,
+                skipped: record.skipped,
                 key: batch.slice_ref(record.key),
                 value: batch.slice_ref(record.value),
             });

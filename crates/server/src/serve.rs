@@ -7,9 +7,12 @@ use std::time::Duration;
 use tideline_catalogue::Catalogue;
 use tideline_danmaku::Danmaku;
 use tideline_gateway::{Gateway, Parts};
+use tideline_history::outcome::OutcomeRef;
 use tideline_history::{History, prepare};
+use tideline_operators::{Operators, Shape};
 use tideline_queue::Queue;
 use tideline_store::{Clock, Journal};
+use tideline_types::TopicName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -44,6 +47,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let rules = failing("kinds", prepare(&*engines.table, options.kinds, options.zone))?;
     let history = open_history(&engines, &queue, rules, options.history, options.partitions)?;
     let danmaku = open_danmaku(&engines, &queue, options.danmaku, options.partitions)?;
+    declare_operators(&queue)?;
     let catalogue =
         Catalogue::open(engines.table.clone(), options.catalogue, engines.clock.clone());
     let catalogue = catalogue.map_err(|e| Failure::Usage(e.to_string()))?;
@@ -73,6 +77,20 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     cleaning.abort();
     close(history, danmaku, engines.journal.clone(), limit).await?;
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Lets topics be derived, and makes the operators of those that are.
+fn declare_operators(queue: &Queue) -> Result<(), Failure> {
+    let history = TopicName::new(tideline_history::TOPIC).expect("the name is within its alphabet");
+    let outcome: Shape = |record| {
+        let user = std::str::from_utf8(record.key).ok();
+        Some(OutcomeRef::decode(record.value).ok()?.to_json(user))
+    };
+    let maker = Arc::new(Operators::new([(history, outcome)]));
+    for (topic, why) in failing("derived topics", queue.set_maker(maker))? {
+        tracing::error!(%topic, why, "the operator of a derived topic cannot be made");
+    }
     Ok(())
 }
 

@@ -25,8 +25,22 @@ pub(crate) async fn run(args: TopicArgs) -> Result<(), Failure> {
     match args.command {
         TopicCommand::Ls { json } => ls(&client, json).await,
         TopicCommand::Describe { topic, json } => describe(&client, &topic, json).await,
-        TopicCommand::Create { topic, partitions, retention_hours } => {
+        TopicCommand::Create {
+            topic,
+            partitions,
+            retention_hours,
+            source,
+            operator,
+            halt_on_error,
+        } => {
             let mut body = json!({});
+            if let Some(source) = source {
+                body["source"] = source.into();
+                let operator: Value = serde_json::from_str(&operator)
+                    .map_err(|error| Failure::Usage(format!("--operator: {error}")))?;
+                body["operator"] = operator;
+                body["on_error"] = if halt_on_error { "halt" } else { "skip" }.into();
+            }
             if let Some(partitions) = partitions {
                 body["partitions"] = partitions.into();
             }
@@ -91,6 +105,9 @@ async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failur
         retention(&answer),
         answer["incarnation"]
     );
+    if !answer["operator"].is_null() {
+        println!("operator: {}", answer["operator"]);
+    }
     println!("{:>9} {:>7} {:>14} {:>14}", "PARTITION", "EPOCH", "START", "SYNCED");
     for bounds in answer["bounds"].as_array().into_iter().flatten() {
         println!(

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use tideline_history::outcome::OutcomeRef;
-use tideline_queue::{Fetched, From, OwnedRecord, TopicInfo, TopicKind, TopicSpec};
+use tideline_queue::{Fetched, From, OnError, OwnedRecord, TopicInfo, TopicKind, TopicSpec};
 use tideline_store::ReadLimits;
 use tideline_types::limits::BATCH_MARKS_MAX;
 use tideline_types::{Millis, PartitionId, Position, Seq, TopicName};
@@ -56,6 +56,19 @@ pub(super) async fn describe(gateway: Gateway, call: Call) -> Result<Response, P
 struct NewTopic {
     partitions: Option<u16>,
     retention_hours: Option<u32>,
+    source: Option<String>,
+    operator: Option<serde_json::Value>,
+    #[serde(default)]
+    on_error: OnFault,
+}
+
+/// As [`OnError`].
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OnFault {
+    #[default]
+    Skip,
+    Halt,
 }
 
 pub(super) async fn create(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
@@ -65,6 +78,26 @@ pub(super) async fn create(gateway: Gateway, mut call: Call) -> Result<Response,
     let new = if body.trim_ascii().is_empty() { NewTopic::default() } else { read(&body)? };
     if new.retention_hours == Some(0) {
         return Err(Problem::invalid("retention_hours: at least 1"));
+    }
+    if let Some(source) = &new.source {
+        let source =
+            TopicName::new(source).map_err(|bad| Problem::invalid(format!("source: {}", bad.0)))?;
+        if new.partitions.is_some() || new.retention_hours.is_some() {
+            let detail = "partitions, retention_hours: are those of the source";
+            return Err(Problem::invalid(detail));
+        }
+        let operator = new.operator.unwrap_or_else(|| serde_json::json!({})).to_string();
+        let on_error = match new.on_error {
+            OnFault::Skip => OnError::Skip,
+            OnFault::Halt => OnError::Halt,
+        };
+        let queue = gateway.inner.queue.clone();
+        let declared =
+            blocking(move || queue.declare(&name, &source, &operator, on_error)).await??;
+        return Ok(topic_json(&declared));
+    }
+    if new.operator.is_some() {
+        return Err(Problem::invalid("operator: needs a source"));
     }
     let hours = |hours: u32| Duration::from_secs(u64::from(hours) * 3600);
     let spec = TopicSpec {
@@ -235,6 +268,12 @@ fn push_record(
     push_str(out, ",\"time_ms\":");
     push_i64(out, record.time.0);
     push_bytes(out, "key", &record.key);
+    if record.skipped {
+        push_str(out, ",\"skipped\":");
+        push_string(out, &String::from_utf8_lossy(&record.value));
+        push_str(out, "}\n");
+        return;
+    }
     let outcome = match shape {
         Shape::Outcome => OutcomeRef::decode(&record.value).ok(),
         _ => None,

@@ -180,7 +180,7 @@ calls! {
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Topics")));
     "topic" Get "/v1/topics/{topic}" "One topic.",
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Topic")));
-    "createTopic" Put "/v1/topics/{topic}" "Makes a topic (service).",
+    "createTopic" Put "/v1/topics/{topic}" "Makes a topic, or derives one from another (service).",
         NO_QUERY, NO_HEADERS, Some((JSON, "NewTopic")), ("201", Some((JSON, "Topic")));
     "deleteTopic" Delete "/v1/topics/{topic}" "Removes a topic and its records (service).",
         NO_QUERY, NO_HEADERS, None, ("204", None);

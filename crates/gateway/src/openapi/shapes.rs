@@ -260,6 +260,8 @@ struct Topic {
     /// `source` or `derived`.
     kind: String,
     source: Option<String>,
+    /// What declares the operator of a derived topic.
+    operator: Option<Operator>,
     read_only: bool,
     retention_ms: u64,
     bounds: Vec<PartitionBounds>,
@@ -277,6 +279,43 @@ struct NewTopic {
     /// 1 to 1024; fixed from then on.
     partitions: Option<u16>,
     retention_hours: Option<u32>,
+    /// The topic that it is derived from; it has its partitions and retention.
+    source: Option<String>,
+    /// Another one for a topic that is there takes effect at the next record of
+    /// each partition.
+    operator: Option<Operator>,
+    /// `skip` (a record that says why) or `halt`.
+    on_error: Option<String>,
+}
+
+/// What a derived topic keeps of each record, and makes of it. Expressions are
+/// in CEL, over `key`, `value`, `time_ms` and `seq`.
+#[derive(ToSchema)]
+struct Operator {
+    /// Records whose value has this kind.
+    kind: Option<String>,
+    sample: Option<Sample>,
+    /// Records for which this is true.
+    filter: Option<String>,
+    /// The key that is handed on.
+    key: Option<String>,
+    /// The value: an expression, or one for each field.
+    value: Option<std::collections::HashMap<String, String>>,
+    counter: Option<Counter>,
+    /// Hands on `{"set": ...}` with the value of this.
+    set: Option<String>,
+}
+
+/// One key in so many.
+#[derive(ToSchema)]
+struct Sample {
+    one_in: u64,
+}
+
+/// Hands on `{"add": n}` with the number of this.
+#[derive(ToSchema)]
+struct Counter {
+    add: String,
 }
 
 /// A record to be: `value` as text, or `value_base64`.

@@ -27,7 +27,11 @@ async fn with_topic() -> (Server, Client) {
     let server = serve(Options::default()).await;
     let client = Client::connect(format!("http://{}", server.grpc)).await.unwrap();
     let mut client = client.max_decoding_message_size(32 << 20);
-    let asked = v1::CreateTopicRequest { topic: TOPIC.into(), partitions: 1, retention_hours: 0 };
+    let asked = v1::CreateTopicRequest {
+        topic: TOPIC.into(),
+        partitions: 1,
+        ..v1::CreateTopicRequest::default()
+    };
     let topic = client.create_topic(asked).await.unwrap().into_inner();
     assert_eq!((topic.partitions.len(), topic.source.as_str()), (1, ""));
     (server, client)

@@ -260,6 +260,8 @@ Examples:
   tideline topic tail daily-first --from earliest --limit 10
   tideline topic create clicks --partitions 8 --retention-hours 24
   echo '{\"page\":7}' | tideline topic produce clicks --key ann
+  tideline topic create finished --source history \
+    --operator '{\"filter\":\"value.finished\",\"key\":\"value.id\",\"counter\":{\"add\":\"1\"}}'
   tideline topic rm clicks")]
 pub struct TopicArgs {
     /// What to do.
@@ -287,7 +289,7 @@ pub enum TopicCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Make a topic
+    /// Make a topic, or derive one from another
     Create {
         /// Its name: 1 to 64 of a-z, 0-9, '.', '_', '-'
         topic: String,
@@ -297,6 +299,15 @@ pub enum TopicCommand {
         /// Hours for which records are kept [default: queue.retention_hours]
         #[arg(long, value_name = "N")]
         retention_hours: Option<u32>,
+        /// Derive it from this topic
+        #[arg(long, value_name = "TOPIC", conflicts_with_all = ["partitions", "retention_hours"])]
+        source: Option<String>,
+        /// What is kept of each record and made of it, as JSON
+        #[arg(long, value_name = "JSON", requires = "source", default_value = "{}")]
+        operator: String,
+        /// Stop at a record on which the operator fails, instead of saying so there
+        #[arg(long, requires = "source")]
+        halt_on_error: bool,
     },
     /// Print records as NDJSON, and go on as they come
     Tail {

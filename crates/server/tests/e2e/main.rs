@@ -7,4 +7,5 @@ mod comments;
 mod import;
 mod program;
 mod serve;
+mod streams;
 mod tokens;

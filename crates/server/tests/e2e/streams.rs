@@ -1,0 +1,84 @@
+//! A topic is derived from another, followed from a second process, and both
+//! are killed.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::program::{Server, run};
+
+const OPERATOR: &str =
+    r#"{"kind":"video","filter":"value.finished","key":"value.id","counter":{"add":"1"}}"#;
+
+fn watch(server: &Server, user: &str, id: &str, finished: bool) {
+    let mark = json!({ "kind": "video", "id": id, "finished": finished });
+    let (status, answer) = server.call("POST", &format!("/v1/users/{user}/history"), Some(mark));
+    assert_eq!(status, 200, "{answer}");
+}
+
+/// The records of a topic, as (key, value), in an order that says nothing.
+fn tail(server: &Server, topic: &str) -> Vec<(Value, Value)> {
+    let lines = server.ok(&["topic", "tail", topic, "--from", "earliest", "--no-follow"]);
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    let mut all: Vec<_> = lines.map(|r| (r["key"].clone(), r["value"].clone())).collect();
+    all.sort_by_key(|(key, _)| key.to_string());
+    all
+}
+
+#[test]
+fn a_derived_topic_is_the_same_after_both_are_killed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let data = dir.path().join("data");
+    let server = Server::start(&data, &[]);
+    watch(&server, "ann", "a", true);
+    watch(&server, "ann", "b", false);
+    let declare = |server: &Server, operator: &str| {
+        server.ok(&["topic", "create", "ended", "--source", "history", "--operator", operator]);
+    };
+    declare(&server, OPERATOR);
+    watch(&server, "bob", "c", true);
+    let one = |id: &str, n: i64| (json!(id), json!(json!({ "add": n }).to_string()));
+    assert_eq!(tail(&server, "ended"), [one("a", 1), one("c", 1)]);
+
+    // Another operator counts from now on, and what was read stays.
+    declare(&server, &OPERATOR.replace("\"1\"", "\"10\""));
+    watch(&server, "cal", "d", true);
+    let all = [one("a", 1), one("c", 1), one("d", 10)];
+    assert_eq!(tail(&server, "ended"), all);
+    server.kill();
+
+    let server = Server::start(&data, &[]);
+    assert_eq!(tail(&server, "ended"), all);
+    let described = server.ok(&["topic", "describe", "ended"]);
+    assert!(described.contains("derived from history"), "{described}");
+    assert!(described.contains("\"filter\":\"value.finished\""), "{described}");
+    server.ok(&["topic", "rm", "ended"]);
+    assert_eq!(server.call("GET", "/v1/topics/ended", None).0, 404);
+    server.kill();
+    gone_for_good(&data);
+}
+
+fn gone_for_good(data: &Path) {
+    let server = Server::start(data, &[]);
+    assert_eq!(server.call("GET", "/v1/topics/ended", None).0, 404);
+}
+
+#[test]
+fn what_declares_no_topic_says_why() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&dir.path().join("data"), &[]);
+    let why = |topic: &str, source: &str, operator: &str| {
+        let create = ["topic", "create", topic, "--source", source, "--operator", operator];
+        let output = run(&server.at(&create));
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(why("x", "nothing", "{}").contains("topic nothing cannot be derived from"));
+    assert!(why("x", "history", "{").contains("--operator"));
+    assert!(why("x", "history", r#"{"filter":"value."}"#).contains("operator: filter:"));
+    assert!(why("history", "history", "{}").contains("cannot be derived from"));
+    let (status, answer) =
+        server.call("PUT", "/v1/topics/x", Some(json!({ "source": "history", "partitions": 3 })));
+    assert_eq!(status, 400);
+    assert_eq!(answer["detail"], "partitions, retention_hours: are those of the source");
+}
