@@ -1,5 +1,7 @@
 //! `tideline topic`: topics of a running server.
 
+mod follow;
+
 use std::io::{self, BufRead, Write};
 
 use reqwest::Method;
@@ -59,6 +61,9 @@ pub(crate) async fn run(args: TopicArgs) -> Result<(), Failure> {
         }
         TopicCommand::Produce { topic, key, value, partition } => {
             produce(&client, &topic, &key, value, partition).await
+        }
+        TopicCommand::Follow { topic, into, from } => {
+            follow::run(client, &topic, &into, &from).await
         }
         TopicCommand::Tail { topic, partition, from, limit, no_follow } => {
             Tail { client, topic, partition, from, limit, follow: !no_follow }.run().await

@@ -262,6 +262,7 @@ Examples:
   echo '{\"page\":7}' | tideline topic produce clicks --key ann
   tideline topic create finished --source history \
     --operator '{\"filter\":\"value.finished\",\"key\":\"value.id\",\"counter\":{\"add\":\"1\"}}'
+  tideline topic follow finished --into finished.ndjson
   tideline topic rm clicks")]
 pub struct TopicArgs {
     /// What to do.
@@ -325,6 +326,19 @@ pub enum TopicCommand {
         /// End when everything that is there has been printed
         #[arg(long)]
         no_follow: bool,
+    },
+    /// Append records to a file as they come; begun again, go on where it ended
+    Follow {
+        /// Its name
+        topic: String,
+        /// The file: a line of JSON for each record, as `tail` prints them, and
+        /// lines that say how far the ones before them go. Synced. What was cut
+        /// off by a kill is taken away and read again
+        #[arg(long, value_name = "FILE")]
+        into: std::path::PathBuf,
+        /// Where a new file begins: earliest, latest, or a time in ms
+        #[arg(long, value_name = "PLACE", default_value = "earliest")]
+        from: String,
     },
     /// Write the lines of standard input, or one value, as records
     Produce {

@@ -2,10 +2,11 @@
 //! are killed.
 
 use std::path::Path;
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::program::{Server, run};
+use crate::program::{Server, run, tideline};
 
 const OPERATOR: &str =
     r#"{"kind":"video","filter":"value.finished","key":"value.id","counter":{"add":"1"}}"#;
@@ -81,4 +82,66 @@ fn what_declares_no_topic_says_why() {
         server.call("PUT", "/v1/topics/x", Some(json!({ "source": "history", "partitions": 3 })));
     assert_eq!(status, 400);
     assert_eq!(answer["detail"], "partitions, retention_hours: are those of the source");
+}
+
+/// Starts a follower of the derived topic.
+fn follow(server: &Server, into: &Path) -> Child {
+    let args = ["topic", "follow", "ended", "--into", into.to_str().expect("text")];
+    let mut command = tideline(&server.at(&args));
+    command.stderr(Stdio::null()).spawn().expect("the program was built")
+}
+
+/// Lines of the follower's file that are records.
+fn records(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let is_record = |line: &&str| line.contains("\"seq\":") && line.ends_with('}');
+    text.lines().filter(is_record).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_follower_has_each_record_once_whoever_is_killed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (data, file) = (dir.path().join("data"), dir.path().join("ended.ndjson"));
+    let mut server = Server::start(&data, &[]);
+    let create = ["topic", "create", "ended", "--source", "history", "--operator", OPERATOR];
+    server.ok(&create);
+    let mut follower = follow(&server, &file);
+    let mut said = 0;
+    for round in 0..6 {
+        for _ in 0..20 {
+            said += 1;
+            watch(&server, &format!("u{}", said % 7), &format!("v{said}"), said % 3 != 0);
+        }
+        if round % 2 == 0 {
+            // It has taken some of it, or is about to.
+            let before = records(&file).len();
+            wait_until(|| records(&file).len() > before.min(said / 2));
+            follower.kill().expect("it runs");
+            follower.wait().expect("it ends");
+        } else {
+            server.kill();
+            server = Server::start(&data, &[]);
+            follower.kill().expect("it runs");
+            follower.wait().expect("it ends");
+        }
+        follower = follow(&server, &file);
+    }
+    let tail = ["topic", "tail", "ended", "--from", "earliest", "--no-follow"];
+    let mut all: Vec<String> = server.ok(&tail).lines().map(str::to_owned).collect();
+    assert_eq!(all.len(), said - said / 3);
+    wait_until(|| records(&file).len() >= all.len());
+    follower.kill().expect("it runs");
+    follower.wait().expect("it ends");
+    let mut seen = records(&file);
+    all.sort();
+    seen.sort();
+    assert_eq!(seen, all, "each once, as a reader sees them");
+}
+
+fn wait_until(is: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !is() {
+        assert!(std::time::Instant::now() < end, "it does not come to be");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
