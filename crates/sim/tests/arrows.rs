@@ -95,7 +95,7 @@ fn allowed_arrows_only_go_down() {
         "types" | "harness" => 0,
         "store" | "wire" => 1,
         "queue" => 2,
-        "history" | "danmaku" | "catalogue" | "meta" => 3,
+        "history" | "danmaku" | "catalogue" | "meta" | "operators" => 3,
         "gateway" => 4,
         "server" => 5,
         _ => 6,

@@ -63,8 +63,11 @@ const PURE: &[&str] = &[
     "meta/src/follower",
     "queue/src/cursor.rs",
     "queue/src/derive.rs",
+    "queue/src/operator.rs",
     "queue/src/partition.rs",
+    "queue/src/producers.rs",
     "queue/src/topic.rs",
+    "operators/src",
 ];
 
 /// What would make a core impure.
