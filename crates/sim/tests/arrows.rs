@@ -37,6 +37,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "harness",
         ],
     ),
+    // Aside: what a reader links; no server code.
+    ("client", &["types", "store", "wire"]),
     // Aside: runs whole products, and nobody imports it.
     ("bench", &["types", "store", "wire", "queue", "history"]),
     (

@@ -26,6 +26,7 @@ const PURE: &[&str] = &[
     "history/src/timeline.rs",
     "history/src/timeline",
     "catalogue/src/batch.rs",
+    "client/src/cache.rs",
     "danmaku/src/ask.rs",
     "danmaku/src/comment.rs",
     "danmaku/src/filters.rs",

@@ -1,0 +1,554 @@
+//! A local cache of what a store holds, kept right by the topic that the store
+//! follows too.
+//!
+//! The store is slow and far; the topic pushes every change. The known trap: a
+//! value is asked for, a newer one is pushed meanwhile, and the older one, which
+//! arrives last, is put on top. So everything carries numbers:
+//!
+//! - a push has the number of its record, and is applied to a key iff that is
+//!   larger than the key's;
+//! - a fill has the number up to which the store had applied the topic when it
+//!   read the value. It is taken iff that is not below where this cache stood
+//!   when the fill began, for of what was pushed before, a cache that did not
+//!   hold the key knows nothing; and what was pushed after that number is then
+//!   applied on top;
+//! - a deletion is a value too: it stays as a mark while a fill of the key is
+//!   under way.
+//!
+//! A record of a derived topic has a number and a place among those of that
+//! number; where these words say number, both are meant.
+//!
+//! Always: a key that is found has the value that the topic gives it at some
+//! number between that of its last change and where the cache stands. Bounded in
+//! bytes: what was not found for longest goes. Knows no clock and no network.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use tideline_types::Seq;
+
+/// What happens to a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It has this value.
+    Set(Vec<u8>),
+    /// It has none.
+    Delete,
+    /// It is a counter, and grows by so much. Only of a counter that is there
+    /// does the sum follow.
+    Add(i64),
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// A value.
+    Value(&'a [u8]),
+    /// A counter.
+    Counter(i64),
+    /// That there is none.
+    Nothing,
+    /// Nothing: ask the store, between [`Cache::begin`] and [`Cache::finish`].
+    Unknown,
+}
+
+/// A fill under way. One that will not be finished must be given to
+/// [`Cache::abandon`].
+#[derive(Debug)]
+#[must_use = "a fill that is begun is finished or abandoned"]
+pub struct Filling {
+    key: Vec<u8>,
+    number: u64,
+}
+
+/// Why a fill was not taken. The value may be used once all the same: it is one
+/// that the key had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The store is behind this cache: it may miss what was pushed before the
+    /// fill began.
+    #[error("the store has applied {applied}, the cache stood at {stood}")]
+    Behind {
+        /// By the store.
+        applied: Seq,
+        /// Where the cache stood when the fill began.
+        stood: Seq,
+    },
+    /// More was pushed to the key during the fill than is kept.
+    #[error("too much was pushed to the key meanwhile")]
+    Busy,
+}
+
+/// A record's number, and which one of it.
+type At = (Seq, u32);
+
+/// After every record of this number.
+fn after(seq: Seq) -> At {
+    (seq, u32::MAX)
+}
+
+/// What tests break, to see that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    FillIsNotBehind,
+    DeletionStays,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Bytes(Vec<u8>),
+    Counter(i64),
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Entry {
+    value: Value,
+    /// The number of the change that made it so, or of the fill.
+    at: At,
+    /// When it was last found: the order of finding.
+    found: u64,
+}
+
+/// A key that is being asked for.
+#[derive(Debug)]
+struct Pending {
+    /// Fills under way.
+    fills: usize,
+    /// What was pushed since the first of them began, in order.
+    pushed: VecDeque<(At, Change)>,
+    /// More was pushed than is kept.
+    over: bool,
+}
+
+/// Values of one partition of a topic of changes.
+#[derive(Debug)]
+pub struct Cache {
+    entries: HashMap<Vec<u8>, Entry>,
+    /// By when they were found last.
+    order: BTreeMap<u64, Vec<u8>>,
+    pending: HashMap<Vec<u8>, Pending>,
+    /// Where each fill began.
+    begun: BTreeMap<u64, At>,
+    fills: u64,
+    finds: u64,
+    covered: Seq,
+    /// The last record that was pushed, or where all is covered.
+    stands: At,
+    bytes: usize,
+    bytes_max: usize,
+    #[cfg(test)]
+    broken: Option<Rule>,
+}
+
+/// Changes that are kept for one key while it is filled.
+const PUSHED_MAX: usize = 64;
+/// What an entry takes beside its key, which is kept twice, and its value.
+const ENTRY_BYTES: usize = 160;
+
+impl Cache {
+    /// An empty cache that follows its topic from `covered` on, and takes about
+    /// `bytes_max` bytes.
+    pub fn new(covered: Seq, bytes_max: usize) -> Self {
+        Self {
+            entries: HashMap::new(),
+            order: BTreeMap::new(),
+            pending: HashMap::new(),
+            begun: BTreeMap::new(),
+            fills: 0,
+            finds: 0,
+            covered,
+            stands: after(covered),
+            bytes: 0,
+            bytes_max,
+            #[cfg(test)]
+            broken: None,
+        }
+    }
+
+    /// Up to where the topic was pushed.
+    pub fn covered(&self) -> Seq {
+        self.covered
+    }
+
+    /// Bytes taken, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Keys held.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no key is held.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What is known of a key.
+    pub fn get(&mut self, key: &[u8]) -> Found<'_> {
+        let Some(entry) = self.entries.get_mut(key) else { return Found::Unknown };
+        self.finds += 1;
+        let kept = self.order.remove(&entry.found);
+        entry.found = self.finds;
+        self.order.insert(entry.found, kept.unwrap_or_else(|| key.to_vec()));
+        match &entry.value {
+            Value::Bytes(bytes) => Found::Value(bytes),
+            Value::Counter(n) => Found::Counter(*n),
+            Value::Nothing => Found::Nothing,
+        }
+    }
+
+    /// The number of what is known of a key; for checks against the store.
+    pub fn seq_of(&self, key: &[u8]) -> Option<Seq> {
+        self.entries.get(key).map(|entry| entry.at.0)
+    }
+
+    /// A change was pushed: the record `sub` of number `seq`. One that was pushed
+    /// before changes nothing.
+    pub fn push(&mut self, seq: Seq, sub: u32, key: &[u8], change: &Change) {
+        let at = (seq, sub);
+        if at <= self.stands {
+            return;
+        }
+        self.stands = at;
+        if let Some(pending) = self.pending.get_mut(key) {
+            pending.over |= pending.pushed.len() == PUSHED_MAX;
+            if !pending.over {
+                pending.pushed.push_back((at, change.clone()));
+            }
+        }
+        if self.entries.get(key).is_some_and(|entry| entry.at < at) {
+            self.change(key, at, change);
+        }
+    }
+
+    /// Everything up to `through` was pushed.
+    pub fn advance(&mut self, through: Seq) {
+        self.covered = self.covered.max(through);
+        self.stands = self.stands.max(after(through));
+    }
+
+    /// The key will be asked for in the store; to be said before that.
+    pub fn begin(&mut self, key: &[u8]) -> Filling {
+        let none = || Pending { fills: 0, pushed: VecDeque::new(), over: false };
+        self.pending.entry(key.to_vec()).or_insert_with(none).fills += 1;
+        self.fills += 1;
+        self.begun.insert(self.fills, self.stands);
+        Filling { key: key.to_vec(), number: self.fills }
+    }
+
+    /// The store said what the key has (`None`: nothing), with everything up to
+    /// `applied` in it.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    pub fn finish(
+        &mut self,
+        filling: Filling,
+        value: Option<Filled>,
+        applied: Seq,
+    ) -> Result<(), Refused> {
+        let stood = self.begun.get(&filling.number).copied().unwrap_or_default();
+        let (pushed, over) = match self.pending.get(&filling.key) {
+            Some(pending) => (pending.pushed.clone(), pending.over),
+            None => (VecDeque::new(), false),
+        };
+        let key = filling.key.clone();
+        self.abandon(filling);
+        if after(applied) < stood && self.holds(Rule::FillIsNotBehind) {
+            return Err(Refused::Behind { applied, stood: stood.0 });
+        }
+        if over {
+            return Err(Refused::Busy);
+        }
+        let value = match value {
+            None => Value::Nothing,
+            Some(Filled::Bytes(bytes)) => Value::Bytes(bytes),
+            Some(Filled::Counter(n)) => Value::Counter(n),
+        };
+        self.put(&key, Entry { value, at: after(applied), found: 0 });
+        for (at, change) in pushed.iter().filter(|(at, _)| *at > after(applied)) {
+            if *change != Change::Delete || self.holds(Rule::DeletionStays) {
+                self.change(&key, *at, change);
+            }
+        }
+        self.shrink();
+        Ok(())
+    }
+
+    /// The fill will not be finished.
+    pub fn abandon(&mut self, filling: Filling) {
+        self.begun.remove(&filling.number);
+        if let Some(pending) = self.pending.get_mut(&filling.key) {
+            pending.fills -= 1;
+            if pending.fills == 0 {
+                self.pending.remove(&filling.key);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn holds(&self, rule: Rule) -> bool {
+        self.broken != Some(rule)
+    }
+
+    #[cfg(not(test))]
+    fn holds(&self, _: Rule) -> bool {
+        true
+    }
+
+    /// Applies a change to a key that is held.
+    fn change(&mut self, key: &[u8], at: At, change: &Change) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let value = match (change, &entry.value) {
+            (Change::Set(bytes), _) => Value::Bytes(bytes.clone()),
+            (Change::Delete, _) => Value::Nothing,
+            (Change::Add(by), Value::Counter(n)) => Value::Counter(n.saturating_add(*by)),
+            (Change::Add(by), Value::Nothing) => Value::Counter(*by),
+            // No counter: what the store makes of it is for the store to say.
+            (Change::Add(_), Value::Bytes(_)) => {
+                self.remove(key);
+                return;
+            }
+        };
+        let found = entry.found;
+        self.put(key, Entry { value, at, found });
+        self.shrink();
+    }
+
+    fn put(&mut self, key: &[u8], mut entry: Entry) {
+        self.remove(key);
+        if entry.found == 0 {
+            self.finds += 1;
+            entry.found = self.finds;
+        }
+        self.bytes += weight(key, &entry.value);
+        self.order.insert(entry.found, key.to_vec());
+        self.entries.insert(key.to_vec(), entry);
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= weight(key, &entry.value);
+            self.order.remove(&entry.found);
+        }
+    }
+
+    fn shrink(&mut self) {
+        while self.bytes > self.bytes_max
+            && let Some((_, key)) = self.order.first_key_value()
+        {
+            let key = key.clone();
+            self.remove(&key);
+        }
+    }
+}
+
+/// What a store says that a key has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// A value.
+    Bytes(Vec<u8>),
+    /// A counter.
+    Counter(i64),
+}
+
+fn weight(key: &[u8], value: &Value) -> usize {
+    let value = match value {
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Counter(_) | Value::Nothing => 0,
+    };
+    2 * key.len() + value + ENTRY_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+    use super::*;
+
+    fn set(text: &str) -> Change {
+        Change::Set(text.into())
+    }
+
+    fn filled(text: &str) -> Option<Filled> {
+        Some(Filled::Bytes(text.into()))
+    }
+
+    /// Queue fault 28: a fill of 5 arrives after the push of 6, or the deletion 7.
+    #[test]
+    fn a_fill_that_comes_late_does_not_bring_back_what_was_replaced() {
+        let mut cache = Cache::new(Seq(5), 1 << 20);
+        let late = cache.begin(b"k");
+        cache.push(Seq(6), 0, b"k", &set("new"));
+        cache.finish(late, filled("old"), Seq(5)).unwrap();
+        assert_eq!(cache.get(b"k"), Found::Value(b"new"));
+        let late = cache.begin(b"k");
+        cache.push(Seq(7), 0, b"k", &Change::Delete);
+        cache.finish(late, filled("old"), Seq(6)).unwrap();
+        assert_eq!(cache.get(b"k"), Found::Nothing);
+    }
+
+    #[test]
+    fn a_store_that_is_behind_cannot_fill_what_was_pushed_before() {
+        let mut cache = Cache::new(Seq(5), 1 << 20);
+        cache.push(Seq(6), 0, b"k", &set("new"));
+        let early = cache.begin(b"k");
+        let refused = cache.finish(early, filled("old"), Seq(5));
+        assert_eq!(refused, Err(Refused::Behind { applied: Seq(5), stood: Seq(6) }));
+        assert_eq!(cache.get(b"k"), Found::Unknown);
+    }
+
+    #[test]
+    fn what_was_pushed_during_a_fill_is_counted_once() {
+        let mut cache = Cache::new(Seq(0), 1 << 20);
+        let filling = cache.begin(b"n");
+        for seq in 1..=4 {
+            cache.push(Seq(seq), 0, b"n", &Change::Add(1));
+        }
+        cache.push(Seq(4), 1, b"n", &Change::Add(10));
+        // The store had applied two of them.
+        cache.finish(filling, Some(Filled::Counter(102)), Seq(2)).unwrap();
+        assert_eq!(cache.get(b"n"), Found::Counter(114));
+        cache.push(Seq(4), 1, b"n", &Change::Add(10));
+        assert_eq!(cache.get(b"n"), Found::Counter(114), "a push that comes twice");
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_was_found_last_stays() {
+        let mut cache = Cache::new(Seq(0), 20_000);
+        for n in 0..1_000_u32 {
+            let filling = cache.begin(&n.to_be_bytes());
+            cache.finish(filling, filled("value"), Seq(0)).unwrap();
+            assert_eq!(cache.get(&0_u32.to_be_bytes()), Found::Value(b"value"));
+        }
+        assert!(cache.bytes() <= 20_000 && cache.len() < 200);
+        assert_eq!(cache.get(&1_u32.to_be_bytes()), Found::Unknown);
+        let filling = cache.begin(b"busy");
+        for seq in 1..200 {
+            cache.push(Seq(seq), 0, b"busy", &Change::Add(1));
+        }
+        assert_eq!(cache.finish(filling, None, Seq(300)), Err(Refused::Busy));
+        assert!(cache.pending.is_empty() && cache.begun.is_empty());
+    }
+
+    /// What happens around the cache, in any order.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A change is logged.
+        Log(u8, Change),
+        /// The store applies so many more.
+        Store(usize),
+        /// So many more are pushed, and then covered, or not yet.
+        Push(usize, bool),
+        /// A key is asked for.
+        Begin(u8),
+        /// The store answers one that was asked.
+        Read(usize),
+        /// An answer arrives.
+        Finish(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let change = prop_oneof![
+            (0_u8..4).prop_map(|n| Change::Set(vec![n])),
+            Just(Change::Delete),
+            (1_i64..4).prop_map(Change::Add),
+        ];
+        prop_oneof![
+            4 => (0_u8..3, change).prop_map(|(key, change)| Step::Log(key, change)),
+            3 => (1_usize..4).prop_map(Step::Store),
+            3 => (1_usize..4, any::<bool>()).prop_map(|(n, all)| Step::Push(n, all)),
+            3 => (0_u8..3).prop_map(Step::Begin),
+            3 => (0_usize..4).prop_map(Step::Read),
+            3 => (0_usize..4).prop_map(Step::Finish),
+        ]
+    }
+
+    /// The state of a key after the first `n` changes.
+    fn state(log: &[(u8, Change)], n: usize, key: u8) -> Option<Filled> {
+        let mut value = None;
+        for (_, change) in log[..n].iter().filter(|(own, _)| *own == key) {
+            value = match (change, value) {
+                (Change::Set(bytes), _) => Some(Filled::Bytes(bytes.clone())),
+                (Change::Delete, _) => None,
+                (Change::Add(by), Some(Filled::Counter(n))) => Some(Filled::Counter(n + by)),
+                (Change::Add(by), None) => Some(Filled::Counter(*by)),
+                // A store that says what adding to bytes makes.
+                (Change::Add(by), Some(Filled::Bytes(_))) => Some(Filled::Counter(*by)),
+            };
+        }
+        value
+    }
+
+    fn check(broken: Option<Rule>, steps: &[Step]) -> Result<(), TestCaseError> {
+        let mut cache = Cache::new(Seq(0), 700);
+        cache.broken = broken;
+        let (mut log, mut stored, mut pushed) = (Vec::new(), 0, 0);
+        let (mut asked, mut answers) = (Vec::new(), Vec::new());
+        for step in steps {
+            match step {
+                Step::Log(key, change) => log.push((*key, change.clone())),
+                Step::Store(n) => stored = (stored + n).min(log.len()),
+                Step::Push(n, all) => {
+                    for _ in 0..*n {
+                        let Some((key, change)) = log.get(pushed) else { break };
+                        pushed += 1;
+                        cache.push(Seq(pushed as u64), 0, &[*key], change);
+                    }
+                    if *all {
+                        cache.advance(Seq(pushed as u64));
+                    }
+                }
+                Step::Begin(key) => asked.push((*key, cache.begin(&[*key]))),
+                Step::Read(at) if *at < asked.len() => {
+                    let (key, filling) = asked.remove(*at);
+                    answers.push((filling, state(&log, stored, key), stored));
+                }
+                Step::Finish(at) if *at < answers.len() => {
+                    let (filling, value, applied) = answers.remove(*at);
+                    let _ = cache.finish(filling, value, Seq(applied as u64));
+                }
+                Step::Read(_) | Step::Finish(_) => {}
+            }
+            for key in 0..3 {
+                let seq = cache.seq_of(&[key]).map_or(0, |seq| seq.0 as usize);
+                let expected = state(&log, pushed.max(seq), key);
+                let is = match cache.get(&[key]) {
+                    Found::Unknown => continue,
+                    Found::Nothing => None,
+                    Found::Value(bytes) => Some(Filled::Bytes(bytes.to_vec())),
+                    Found::Counter(n) => Some(Filled::Counter(n)),
+                };
+                prop_assert_eq!(is, expected, "key {} at {}", key, pushed);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(broken: Option<Rule>, cases: u32) -> bool {
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
+        let mut runner = TestRunner::new_with_rng(
+            config,
+            proptest::test_runner::TestRng::deterministic_rng(
+                proptest::test_runner::RngAlgorithm::ChaCha,
+            ),
+        );
+        let steps = prop::collection::vec(step(), 1..60);
+        runner.run(&steps, |steps| check(broken, &steps)).is_ok()
+    }
+
+    #[test]
+    fn what_is_found_is_what_the_topic_says_whatever_comes_when() {
+        assert!(run(None, 2_000));
+    }
+
+    #[test]
+    fn a_broken_rule_is_found() {
+        for rule in [Rule::FillIsNotBehind, Rule::DeletionStays] {
+            assert!(!run(Some(rule), 2_000), "{rule:?}");
+        }
+    }
+}
