@@ -407,7 +407,7 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     all!(
         Mark Marks Batch Rejected Written First BatchWritten Row List Count Day Days Progress
         ProgressList Key Keys Deleted Settings Restored Item KeyedItem Items Stored PartitionBounds
-        Topic Topics NewTopic NewRecord NewRecords Positions Ticket NewToken Token Tokens UserLine BackupTo
+        Topic Topics NewTopic Operator Sample Counter NewRecord NewRecords Positions Ticket NewToken Token Tokens UserLine BackupTo
         Problem
     )
 }
