@@ -25,10 +25,11 @@ const TEXTS = [
 
 async function filled(video: string): Promise<Room> {
   const room = new Room(stage, video);
-  for (let n = 0; n < 40; n++) {
+  const posts = Array.from({ length: 40 }, (_, n) => {
     const at = Math.round(30_000 + 25_000 * Math.sin(n * 1.7) * (n / 40));
-    await room.add(`${TEXTS[n % TEXTS.length]}`, at, { mode: n % 5 === 0 ? "top" : "scroll" });
-  }
+    return room.add(`${TEXTS[n % TEXTS.length]}`, at, { mode: n % 5 === 0 ? "top" : "scroll" });
+  });
+  await Promise.all(posts);
   return room;
 }
 

@@ -102,7 +102,8 @@ export class Stage {
       timezoneId: "UTC",
     });
     await context.addInitScript((kept) => {
-      if (localStorage.length === 0) localStorage.setItem("tideline", kept);
+      // An empty page has no storage.
+      if (origin !== "null" && localStorage.length === 0) localStorage.setItem("tideline", kept);
     }, JSON.stringify({ user }));
     context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();

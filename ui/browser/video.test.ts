@@ -1,5 +1,6 @@
 // The video page, with what every server has: places and heartbeats.
 
+import type { Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Stage } from "./stage.js";
 
@@ -63,39 +64,73 @@ it("goes on where a video was left, at its own length, and leaves a mark when le
   await page.context().close();
 });
 
-it("keeps marks while the server is out of reach, and sends them when it is back", async () => {
-  const page = await stage.visit("/#/video/tide", { user: "kim" });
-  await page.waitForFunction(() => (document.querySelector("video")?.duration ?? 0) > 59);
-  await page.context().setOffline(true);
-  await page.evaluate(() => {
-    const video = document.querySelector("video")!;
-    video.currentTime = 1;
+it("keeps marks over a reload while the server is out of reach, and sends each once", async () => {
+  const page = await stage.visit("/#/video/far-1", { user: "kim" });
+  const context = page.context();
+  const ready = () =>
+    page.waitForFunction(() => (document.querySelector("video")?.duration ?? 0) > 59);
+  await ready();
+  // The pages still come, nothing else does.
+  let far = true;
+  const lost = (route: Route) => (far ? route.abort("internetdisconnected") : route.fallback());
+  await context.route("**/v1/users/**", lost);
+  await context.routeWebSocket("**/v1/live", (socket) => {
+    if (far) socket.close();
+    else socket.connectToServer();
   });
-  await page.waitForFunction(async () => {
+  for (const [n, id] of ["far-1", "far-2", "far-3"].entries()) {
+    // Each page opens a connection of its own.
+    await page.goto(`${stage.base}/?${n}#/video/${id}`);
+    await ready();
+    await page.evaluate((n) => {
+      document.querySelector("video")!.currentTime = 10 + n;
+    }, n);
+    const marks = () => kept(page).then((all) => all.map(({ id }) => id));
+    await expect.poll(marks).toContain(id);
+  }
+  await page.reload();
+  await ready();
+  const waiting = await kept(page);
+  expect([...new Set(waiting.map(({ id }) => id))]).toEqual(["far-1", "far-2", "far-3"]);
+  const sent: { event_id: string }[] = [];
+  const taken: number[] = [];
+  page.on("response", async (response) => {
+    if (!response.url().includes("history:merge") || !response.ok()) return;
+    sent.push(...response.request().postDataJSON());
+    taken.push((await response.json()).duplicate);
+  });
+  far = false;
+  await page.evaluate(() => dispatchEvent(new Event("online")));
+  await expect.poll(() => kept(page)).toEqual([]);
+  const names = (marks: { event_id: string }[]) => marks.map(({ event_id }) => event_id).sort();
+  await expect.poll(() => names(sent)).toEqual(names(waiting));
+  expect(taken.every((duplicates) => duplicates === 0)).toBe(true);
+  for (const [n, id] of ["far-1", "far-2", "far-3"].entries()) {
+    expect(await point("kim", id)).toMatchObject({ found: true, position_ms: 10_000 + 1000 * n });
+  }
+  await context.close();
+  // The browser's own words about the lost network, and no others.
+  const faults = stage.faults.splice(0);
+  expect(faults.filter((fault) => !fault.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
+});
+
+/** Marks that wait in the browser for the server. */
+function kept(page: Page): Promise<{ id: string; event_id: string }[]> {
+  return page.evaluate(async () => {
     const names = (await indexedDB.databases()).map(({ name }) => name);
-    if (!names.includes("tideline-kim")) return false;
-    return new Promise<boolean>((found) => {
+    if (!names.includes("tideline-kim")) return [];
+    return new Promise((found) => {
       indexedDB.open("tideline-kim").onsuccess = ({ target }) => {
         const database = (target as IDBOpenDBRequest).result;
-        const counting = database.transaction("marks").objectStore("marks").count();
-        counting.onsuccess = () => {
+        const all = database.transaction("marks").objectStore("marks").getAll();
+        all.onsuccess = () => {
           database.close();
-          found(counting.result > 0);
+          found(all.result.map(({ mark }) => mark));
         };
       };
     });
   });
-  expect(await point("kim", "tide")).toMatchObject({ found: false });
-  stage.faults.length = 0; // The browser's own words about the lost network.
-  await page.context().setOffline(false);
-  await expect
-    .poll(() => point("kim", "tide"))
-    .toMatchObject({
-      found: true,
-      position_ms: 1000,
-    });
-  await page.context().close();
-});
+}
 
 it("shows nothing of comments where the server has none", async () => {
   const { paths } = await stage.json<{ paths: object }>("/openapi.json");

@@ -39,7 +39,11 @@ export function VideoView({ id }: { id: string }) {
     live.connect();
     const open = async () => {
       const [found, heartbeats, players] = await Promise.all([
-        history.progress("video", id),
+        // It plays from the start where nobody says where it was left.
+        history.progress("video", id).catch((error): { found: false } => {
+          say(tell(words, error));
+          return { found: false };
+        }),
         beats(history, live),
         import("./player.js"),
       ]);
