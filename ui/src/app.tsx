@@ -2,6 +2,7 @@
 
 import { History } from "@tideline/web";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ConsoleView } from "./console/view.js";
 import { type Context, clientOf, type Features, featuresOf, NOTHING, Shared } from "./context.js";
 import { HistoryView } from "./history/view.js";
 import { OwnerView } from "./owner/view.js";
@@ -66,6 +67,9 @@ export function App() {
           <a href={`#/video/${CLIP_ID}`} aria-current={route.page === "video" ? "page" : undefined}>
             {words.video}
           </a>
+          <a href="#/console" aria-current={route.page === "console" ? "page" : undefined}>
+            {words.console}
+          </a>
         </nav>
         <span class="space" />
         <button type="button" class="quiet" onClick={() => setAsking(true)} title={words.who}>
@@ -94,6 +98,7 @@ export function App() {
       <main id="content" tabIndex={-1}>
         {route.page === "history" && <HistoryView key={`${user} ${token}`} />}
         {route.page === "video" && features && <VideoView key={user} id={route.id} />}
+        {route.page === "console" && <ConsoleView key={token} />}
         {route.page === "owner" && <OwnerView key={user} video={route.id} />}
       </main>
       <div class="said" role="status" aria-live="polite">
@@ -115,7 +120,7 @@ export function App() {
 }
 
 interface Route {
-  page: "history" | "video" | "owner";
+  page: "history" | "video" | "owner" | "console";
   id: string;
 }
 
@@ -129,6 +134,7 @@ function useRoute(features: Features | null): Route {
   }, []);
   const [, page, id] = /^#\/(video|owner)\/([^/]+)$/.exec(hash) ?? [];
   const nothing: Route = { page: "history", id: "" };
+  if (hash === "#/console") return { page: "console", id: "" };
   if (id === undefined || (page === "owner" && !features?.danmaku)) return nothing;
   try {
     return { page: page as Route["page"], id: decodeURIComponent(id) };

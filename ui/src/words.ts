@@ -92,6 +92,17 @@ const en = {
   restore: "Show again",
   undo: "Undo",
   undone: "Undone",
+  console: "Console",
+  topic: "Topic",
+  origin: "Computed from",
+  own: "itself",
+  partitions: "Partitions",
+  partition: "Partition",
+  records: "Positions",
+  behind: "View is behind",
+  epoch: "Epoch",
+  start: "First",
+  head: "Last",
 };
 
 /** The words of a language: all of them, or it does not compile. */
@@ -189,6 +200,17 @@ const zh: Words = {
   restore: "恢复显示",
   undo: "撤销",
   undone: "已撤销",
+  console: "控制台",
+  topic: "主题",
+  origin: "来源",
+  own: "自身",
+  partitions: "分区数",
+  partition: "分区",
+  records: "位置数",
+  behind: "视图落后",
+  epoch: "纪元",
+  start: "最早",
+  head: "最新",
 };
 
 /** The languages there are. */
