@@ -88,15 +88,12 @@ impl Queue {
     /// Deletes a topic and frees its bytes; durable on return. Blocks.
     pub fn delete_topic(&self, name: &TopicName) -> Result<(), DeleteError> {
         let _changing = self.changing();
-        let source_of = |(other, derived): (&TopicName, &Derived)| {
-            (derived.source == *name).then(|| other.clone())
-        };
-        if let Some(other) = self.inner.derived().iter().find_map(source_of) {
-            return Err(DeleteError::Source(name.clone(), other));
-        }
         let declared = self.inner.derived().get(name).map(|derived| derived.declared.is_some());
         match declared {
-            Some(true) => return Ok(self.remove_declared(name)?),
+            Some(true) => {
+                self.nothing_stands_on(name)?;
+                return Ok(self.remove_declared(name)?);
+            }
             Some(false) => return Err(DeleteError::ReadOnly(name.clone())),
             None => {}
         }
@@ -104,6 +101,7 @@ impl Queue {
         if topic.config.read_only {
             return Err(DeleteError::ReadOnly(name.clone()));
         }
+        self.nothing_stands_on(name)?;
         let config = Config { state: State::Deleting, ..topic.config.clone() };
         self.write(vec![put(name, &config)])?;
         self.inner.topics_mut().remove(name);
@@ -113,6 +111,14 @@ impl Queue {
             *lane.shared() = None;
         }
         Ok(removed?)
+    }
+
+    fn nothing_stands_on(&self, name: &TopicName) -> Result<(), DeleteError> {
+        let derived = self.inner.derived();
+        match derived.iter().find(|(_, derived)| derived.source == *name) {
+            Some((other, _)) => Err(DeleteError::Source(name.clone(), other.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Lets `name` be read as `filter` over `source`, with the same numbers.
