@@ -17,7 +17,7 @@
 //! ```
 
 mod ask;
-mod lag;
+mod driven;
 mod recover;
 mod slots;
 mod tier;
@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tideline_queue::view::Lag;
 use tideline_store::batch::BatchBuilder;
 use tideline_store::{Commit, Place, StoreError};
 use tideline_types::{Epoch, Millis, Seq, StreamId};
@@ -39,7 +40,6 @@ use crate::outcome::OutcomeRef;
 use crate::pack::Pack;
 use crate::rules::Rules;
 use crate::timeline::{Timeline, Touched};
-use lag::Lag;
 use slots::Slots;
 
 /// What bounds one partition.

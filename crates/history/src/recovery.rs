@@ -2,8 +2,8 @@
 //! place, and the erases in it that name nobody.
 
 use bytes::Bytes;
-use tideline_store::batch::BatchRef;
-use tideline_store::{Place, StoreError, Table, TableName};
+use tideline_queue::view::{self, Read};
+use tideline_store::{StoreError, Table, TableName};
 use tideline_types::Seq;
 
 use crate::cold;
@@ -27,8 +27,8 @@ pub fn recover<W>(
 }
 
 /// As [`recover`], for a start, when nobody else writes the partition's rows:
-/// holds at most what an owner lets come in, and what one `read` gives. More
-/// is there only where the bounds were wider before; it is brought to rest.
+/// holds at most what an owner lets come in, and one batch more. More is there
+/// only where the bounds were wider before; it is brought to rest.
 ///
 /// # Errors
 /// As [`recover`].
@@ -40,50 +40,25 @@ pub fn start<W>(
     replay(owner, table, read, true)
 }
 
-/// Gives whole batches from a number on.
-pub type Read<'a> = dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError> + 'a;
-
 fn replay<W>(
     owner: &mut Owner<W>,
     table: &dyn Table,
     read: &mut Read<'_>,
     within_budget: bool,
 ) -> Result<(), StoreError> {
-    let (stream, synced) = (owner.stream(), owner.synced_through());
-    let place = Place::read(table, TOPIC, stream.partition)?;
-    let wrong = |at: Seq, what: String| StoreError::Damaged {
-        file: format!("log of history/{}", stream.partition).into(),
-        offset: at.0,
-        what,
-    };
-    if place.seq > synced {
-        let what = format!("the tables are at {}, the log ends at {synced}", place.seq);
-        return Err(wrong(place.seq, what));
-    }
     let mut erases = Erases::new();
-    let mut from = place.seq.next();
-    while from <= synced {
-        let batches = read(from)?;
-        if batches.is_empty() {
-            return Err(wrong(from, format!("nothing is read, though {synced} is synced")));
+    let (stream, synced) = (owner.stream(), owner.synced_through());
+    view::replay(TOPIC, stream, synced, table, read, |batch| {
+        for (seq, time, key, value) in batch.records() {
+            owner.replay(seq, time, key, value, &mut erases)?;
         }
-        for bytes in batches {
-            let batch = BatchRef::parse(&bytes).map_err(|error| wrong(from, error.to_string()))?;
-            if batch.range().after >= from {
-                return Err(wrong(from, format!("the log goes on at {}", batch.range())));
-            }
-            for record in batch.records().filter(|r| r.seq >= from && !r.erased) {
-                let value = bytes.slice_ref(record.value);
-                owner.replay(record.seq, record.time, record.key, value, &mut erases)?;
-            }
-            owner.replayed(batch.range().through, batch.count() as usize, bytes.len());
-            from = batch.range().through.next();
-        }
+        owner.replayed(batch.through(), batch.len(), batch.bytes());
         if within_budget && owner.is_over_budget() {
             match_erases(owner, table, std::mem::take(&mut erases))?;
-            lay_to_rest(owner, table, from.prev())?;
+            lay_to_rest(owner, table, batch.through())?;
         }
-    }
+        Ok(())
+    })?;
     match_erases(owner, table, erases)?;
     owner.recovered();
     Ok(())
@@ -148,4 +123,95 @@ fn find_erased<W>(
         cold::rest_erase(table, owner, hash, seq, &value)?;
     }
     table.sync()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::tz::TimeZone;
+    use tideline_store::Place;
+    use tideline_store::batch::Header;
+    use tideline_store::mem::MemTable;
+    use tideline_types::{Epoch, Millis, StreamId};
+
+    use super::*;
+    use crate::cold::ColdUser;
+    use crate::kinds::Kind;
+    use crate::owner::{Effect, Op, Options};
+    use crate::rules::Rules;
+
+    fn owner(epoch: u32, synced: Seq, lag_bytes_max: usize, table: &MemTable) -> Owner<()> {
+        let kind = Kind {
+            name: "video".into(),
+            declared: true,
+            retention_days: 90,
+            max_records: 10,
+            max_per_day: 0,
+            daily_first: false,
+        };
+        let rules = Arc::new(crate::setup::prepare(table, vec![kind], TimeZone::UTC).unwrap());
+        let options = Options {
+            hot_bytes_max: 1 << 20,
+            lag_bytes_max,
+            flush_after_ms: 0,
+            flights_max: 8,
+            parked_max: 8,
+            fast_window_ms: 0,
+            pack_bytes_max: 1 << 20,
+        };
+        let stream = StreamId::default();
+        Owner::new(stream, Epoch(epoch), synced, Place::default(), rules, options)
+    }
+
+    fn cold(rules: &Rules, table: &MemTable) -> ColdUser {
+        cold::read(table, "u", &rules.user_hash("u")).unwrap()
+    }
+
+    #[test]
+    fn rows_that_are_ahead_of_a_replay_stay_ahead_when_they_are_laid_to_rest() {
+        let table = MemTable::new();
+        let mut first = owner(1, Seq(0), 1 << 20, &table);
+        recover(&mut first, &table, &mut |_| unreachable!("nothing is logged")).unwrap();
+        let (mut log, now) = (Vec::new(), Millis(1_796_000_000_000));
+        for op in [Some(Op::Switch(false)), Some(Op::Erase), Some(Op::Switch(false)), None] {
+            let mut effects = Vec::new();
+            match op {
+                Some(op) => first.ask(now, "u", op, (), &mut effects),
+                None => first.tick(now, 1, &mut effects),
+            }
+            while !effects.is_empty() {
+                for effect in std::mem::take(&mut effects) {
+                    match effect {
+                        Effect::Load { slot, generation, .. } => {
+                            let rows = Ok(cold(first.rules(), &table));
+                            first.loaded(now, slot, generation, rows, &mut effects);
+                        }
+                        Effect::Append(batch) => {
+                            log.push(batch.finish());
+                            let through = Header::read(log.last().unwrap()).unwrap().last();
+                            first.synced(through, &mut effects);
+                        }
+                        Effect::Flush(flush) => {
+                            table.commit(&flush.commits).unwrap();
+                            first.flushed(flush.slot, flush.generation, Ok(()));
+                        }
+                        Effect::Answer(..) => {}
+                    }
+                }
+            }
+        }
+        let applied =
+            |rules: &Rules| cold::load(&cold(rules, &table), &rules.kinds).unwrap().applied;
+        assert_eq!((log.len(), applied(first.rules())), (3, Seq(3)));
+
+        // Cut off where the log has been read up to the erase.
+        let mut second = owner(2, Seq(3), 0, &table);
+        let mut read = |from: Seq| match from {
+            Seq(3) => Err(StoreError::Failed { what: "read".into(), cause: "told to".into() }),
+            Seq(from) => Ok(vec![log[from as usize - 1].clone()]),
+        };
+        assert!(start(&mut second, &table, &mut read).is_err());
+        assert_eq!(applied(second.rules()), Seq(3));
+    }
 }

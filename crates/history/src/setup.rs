@@ -1,19 +1,21 @@
 //! What a data folder remembers of its history from its first start on: the
-//! names of every kind it ever declared, and the key of its hashes.
+//! names of every kind it ever declared, and the key of its hashes, which
+//! [`view::folder_key`] keeps.
 //!
 //! | table | partition key | sort key | value |
 //! |---|---|---|---|
 //! | meta | `history/kinds` | a kind's name | version |
-//! | meta | `history/key` | empty | version, 16 random bytes |
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::tz::TimeZone;
+use tideline_queue::view;
 use tideline_store::{Commit, Op, StoreError, Table, TableName};
 
 use crate::kinds::{Kind, Kinds};
 use crate::rules::Rules;
+use crate::task::TOPIC;
 
 /// The rules for this start: the `declared` kinds, those that only the folder
 /// remembers (readable, not writable), and the folder's key, which is made at
@@ -52,25 +54,7 @@ pub fn prepare(
         table.commit(&[Commit { table: TableName::Meta, partition_key: KINDS.into(), ops }])?;
         table.sync()?;
     }
-    Ok(Rules { kinds: Arc::new(Kinds::new(kinds)), zone, key: key(table)? })
-}
-
-/// The folder's key, made if there is none.
-fn key(table: &dyn Table) -> Result<[u8; 16], StoreError> {
-    if let Some(value) = table.get(TableName::Meta, KEY, &[])? {
-        let bytes = value.strip_prefix(&[VERSION]).and_then(|key| key.try_into().ok());
-        return bytes.ok_or_else(|| damaged("the key of hashes"));
-    }
-    let mut key = [0; 16];
-    getrandom::fill(&mut key).map_err(|error| StoreError::Io {
-        what: "make the key of hashes".into(),
-        cause: error.to_string(),
-    })?;
-    let value = [&[VERSION], key.as_slice()].concat().into();
-    let ops = vec![Op::Put { sort_key: Bytes::new(), value }];
-    table.commit(&[Commit { table: TableName::Meta, partition_key: KEY.into(), ops }])?;
-    table.sync()?;
-    Ok(key)
+    Ok(Rules { kinds: Arc::new(Kinds::new(kinds)), zone, key: view::folder_key(table, TOPIC)? })
 }
 
 fn damaged(what: &str) -> StoreError {
@@ -78,5 +62,4 @@ fn damaged(what: &str) -> StoreError {
 }
 
 const KINDS: &[u8] = b"history/kinds";
-const KEY: &[u8] = b"history/key";
 const VERSION: u8 = 1;

@@ -15,6 +15,9 @@
 //! a place of a deleted topic, of a lost tail or of freed records is told
 //! apart from every other. Subscribers hold no part of the log.
 //!
+//! Beside these, [`view`] drives whoever decides what a topic holds and folds
+//! it into rows.
+//!
 //! Knows nothing of users, marks, HTTP or what values mean.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -38,6 +41,7 @@ mod still;
 mod subscription;
 mod topic;
 mod topics;
+pub mod view;
 mod writer;
 
 pub use cursor::From;

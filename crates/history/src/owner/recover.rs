@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use tideline_queue::view::Lag;
 use tideline_store::{Commit, StoreError};
 use tideline_types::{Millis, Seq};
 
-use super::lag::RECORD_BYTES;
 use super::tier::DIRTY_BYTES;
 use super::{
     Answer, Dirty, Effect, Hot, Owner, Parked, Refusal, SECOND_CHANCES, SlotId, Slots, State,
@@ -104,9 +104,11 @@ impl<W> Owner<W> {
         let Some((user, State::Waiting(waiting))) = self.slots.entry_mut(slot) else {
             unreachable!("nobody is loaded during a replay")
         };
-        let Hot { timeline, dirty, .. } = fold(cold, waiting, &self.rules.kinds)?;
+        let (Hot { timeline, dirty, .. }, applied) = fold(cold, waiting, &self.rules.kinds)?;
         let commits = dirty.map(|dirty| {
-            let (touched, erased, applied) = (&dirty.touched, dirty.erased, (self.epoch, through));
+            let (touched, erased) = (&dirty.touched, dirty.erased);
+            // The rows may be ahead of what has been replayed.
+            let applied = (self.epoch, applied.max(through));
             let image = Image { user, timeline: &timeline, touched, erased, applied };
             cold::commits(&image, self.stream.partition, &self.rules, self.taken)
         });
@@ -173,7 +175,7 @@ impl<W> Owner<W> {
         let mut parked = std::mem::take(&mut waiting.parked);
         self.parked -= parked.len();
         match folded {
-            Ok(hot) => {
+            Ok((hot, _)) => {
                 self.wake(slot, hot);
                 self.rested();
                 self.serve(slot, now, parked, effects);
@@ -300,7 +302,7 @@ impl<W> Owner<W> {
         let Some(State::Waiting(waiting)) = self.slots.get_mut(slot) else {
             unreachable!("nobody is loaded during a replay")
         };
-        let bytes = value.len() + RECORD_BYTES;
+        let bytes = value.len() + Lag::RECORD_BYTES;
         let at = waiting.overlay.partition_point(|(there, _)| *there < seq);
         waiting.overlay.insert(at, (seq, value));
         waiting.overlay_bytes += bytes;
@@ -316,10 +318,11 @@ impl<W> Owner<W> {
     }
 }
 
-/// A user's cold rows with the log's outcomes above them. Rows that an erase
+/// A user's cold rows with the log's outcomes above them, and the last outcome
+/// that the rows have applied. Rows that an erase
 /// made void come to rest anew, and so does every erase of the overlay: it is
 /// noted under another key, which may not have come through the same crash.
-fn fold<W>(cold: ColdUser, waiting: &Waiting<W>, kinds: &Kinds) -> Result<Hot, StoreError> {
+fn fold<W>(cold: ColdUser, waiting: &Waiting<W>, kinds: &Kinds) -> Result<(Hot, Seq), StoreError> {
     let Loaded { mut timeline, applied, void: mut touched } = cold::load(&cold, kinds)?;
     let mut any = !touched.is_empty();
     let mut erased = None;
@@ -338,5 +341,5 @@ fn fold<W>(cold: ColdUser, waiting: &Waiting<W>, kinds: &Kinds) -> Result<Hot, S
         any |= is_erase || *seq > applied;
     }
     let dirty = any.then(|| Box::new(Dirty { touched, erased, ..Dirty::default() }));
-    Ok(Hot { timeline, dirty, used: SECOND_CHANCES })
+    Ok((Hot { timeline, dirty, used: SECOND_CHANCES }, applied))
 }

@@ -5,8 +5,6 @@
 //! and only then is the note of the erase forgotten.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tideline_store::{StoreError, TableName};
 use tideline_types::{PartitionId, Seq, SeqRange};
@@ -16,7 +14,7 @@ use crate::cold::{self, Erasing};
 
 impl Driver {
     /// Empties the files if the oldest erase has waited half of its time.
-    pub(super) fn erase_due(self: &Arc<Self>) {
+    pub(super) fn erase_due(&self) {
         let half = self.options.erase_within.as_millis() as i64 / 2;
         if let Err(error) = self.erase_older_than(half) {
             tracing::error!(%error, "cannot empty the files of erased users; again soon");
@@ -25,17 +23,14 @@ impl Driver {
 
     /// Empties the files of all partitions if any erase is older than
     /// `age_ms`.
-    fn erase_older_than(self: &Arc<Self>, age_ms: i64) -> Result<(), StoreError> {
+    fn erase_older_than(&self, age_ms: i64) -> Result<(), StoreError> {
         let now = self.now();
-        let pending = cold::erasing(&*self.table)?;
+        let pending = cold::erasing(&**self.view.table())?;
         let oldest = pending.iter().map(|erase| erase.taken_ms).min();
         if oldest.is_none_or(|taken| taken.plus(age_ms) > now) {
             return Ok(());
         }
-        self.erasing.store(true, Ordering::Release);
-        let emptied = self.empty_files(&pending);
-        self.erasing.store(false, Ordering::Release);
-        emptied
+        self.view.rewriting(|| self.empty_files(&pending))
     }
 
     /// Ends early, with all to be done again, once calls are refused.
@@ -49,10 +44,11 @@ impl Driver {
         if self.is_closed() {
             return Ok(());
         }
-        self.table.purge(TableName::History)?;
-        self.table.commit(&[cold::forget_erasing(pending)])?;
-        self.table.sync()?;
-        self.table.purge(TableName::Meta)
+        let table = self.view.table();
+        table.purge(TableName::History)?;
+        table.commit(&[cold::forget_erasing(pending)])?;
+        table.sync()?;
+        table.purge(TableName::Meta)
     }
 
     fn empty_records(&self, partition: PartitionId, erasing: &[Erasing]) -> Result<(), StoreError> {
@@ -60,11 +56,15 @@ impl Driver {
         let until: BTreeMap<[u8; 16], Seq> = erasing.iter().map(|e| (e.hash, e.through)).collect();
         let last = until.values().max().copied().unwrap_or(Seq::ZERO);
         let range = SeqRange::new(Seq::ZERO, last);
-        let report = self.queue.erase(&self.topic, partition, range, &mut |seq, key, _| {
+        let (queue, topic) = (self.view.queue(), self.view.topic());
+        let report = queue.erase(topic, partition, range, &mut |seq, key, _| {
             let hash = std::str::from_utf8(key).ok().map(|user| self.rules.user_hash(user));
             hash.and_then(|hash| until.get(&hash)).is_some_and(|through| seq <= *through)
         });
-        let report = report.map_err(|error| super::log_error(&error))?;
+        let report = report.map_err(|error| StoreError::Io {
+            what: "empty records of history".into(),
+            cause: error.to_string(),
+        })?;
         tracing::info!(%partition, erased = report.erased, seen = report.seen, "emptied records of erased users");
         Ok(())
     }

@@ -4,8 +4,6 @@
 //! No answer depends on it. One walk finds the users, each of them is loaded
 //! and comes to rest anew.
 
-use std::sync::Arc;
-
 use tideline_store::{StoreError, TableName};
 
 use super::{Driver, Waiter};
@@ -13,9 +11,16 @@ use crate::owner::Op;
 use crate::rows::{self, Owner};
 
 impl Driver {
+    /// Frees what has run out.
+    pub(super) fn tidy_due(&self) {
+        if let Err(error) = self.tidy() {
+            tracing::error!(%error, "cannot free what has run out; again in some hours");
+        }
+    }
+
     /// Asks for every user at rest of whom something has run out; they come to
     /// rest anew soon after. Answers how many there were. Blocks.
-    pub(crate) fn tidy(self: &Arc<Self>) -> Result<usize, StoreError> {
+    pub(crate) fn tidy(&self) -> Result<usize, StoreError> {
         let now = self.now();
         let mut found = 0;
         let mut from: Option<Vec<u8>> = None;
@@ -23,8 +28,8 @@ impl Driver {
             let users = self.untidy_after(from.as_deref(), now)?;
             for (_, user) in &users {
                 let (tell, told) = tokio::sync::oneshot::channel();
-                self.step(self.partition_of(user), |owner, effects| {
-                    owner.ask(now, user, Op::Tidy, Waiter::Call(tell), effects);
+                self.view.step(self.view.partition_of(user), |partition, effects| {
+                    partition.owner.ask(now, user, Op::Tidy, Waiter::Call(tell), effects);
                 });
                 // One at a time: what nobody waits for crowds nobody out.
                 _ = told.blocking_recv();
@@ -47,7 +52,7 @@ impl Driver {
         now: tideline_types::Millis,
     ) -> Result<Vec<(Vec<u8>, String)>, StoreError> {
         let mut users: Vec<(Vec<u8>, String)> = Vec::new();
-        self.table.walk(TableName::History, &[], &mut |row| {
+        self.view.table().walk(TableName::History, &[], &mut |row| {
             let key = row.partition_key.as_ref();
             let seen = after.is_some_and(|after| key <= after)
                 || users.last().is_some_and(|(last, _)| last == key);

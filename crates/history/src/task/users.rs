@@ -14,11 +14,13 @@ impl Driver {
     /// comes during the call may be left out. Blocks.
     pub(crate) fn users(&self, visit: &mut dyn FnMut(String) -> bool) -> Result<(), StoreError> {
         let mut shown = HashSet::new();
-        for at in 0..self.partitions.len() {
-            let in_memory: Vec<String> = self.lock(at).owner.users().map(str::to_owned).collect();
+        let table = self.view.table();
+        for at in 0..usize::from(self.partitions()) {
+            let in_memory: Vec<String> =
+                self.view.look(at, |owner| owner.users().map(str::to_owned).collect());
             for user in in_memory {
                 let key = rows::partition_key(&user);
-                let at_rest = self.table.scan(TableName::History, &key, &[], None, false, 1)?;
+                let at_rest = table.scan(TableName::History, &key, &[], None, false, 1)?;
                 if !at_rest.is_empty() {
                     continue;
                 }
@@ -29,7 +31,7 @@ impl Driver {
             }
         }
         let mut before = Vec::new();
-        self.table.walk(TableName::History, &[], &mut |row| {
+        table.walk(TableName::History, &[], &mut |row| {
             if row.partition_key == before {
                 return true;
             }
