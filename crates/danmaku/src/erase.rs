@@ -4,24 +4,17 @@
 //! |---|---|---|---|
 //! | meta | `danmaku/erasing` | partition, user, number | version, owner's time |
 //!
-//! An erase hides a user's comments at once, and their rows go with the next
-//! flush. Their bytes leave in batches: records of the log become empty at
-//! their positions, the table's files are rewritten, and only then is the note
-//! forgotten. A record is emptied only once it is at rest: until then it may be
-//! needed.
-
-use std::collections::BTreeMap;
+//! The note of an erase comes to rest with it, and stands until no file holds a
+//! byte of the user's.
 
 use bytes::Bytes;
-use tideline_queue::Queue;
-use tideline_store::{Commit, Op, Place, StoreError, Table, TableName};
-use tideline_types::{Millis, PartitionId, Seq, SeqRange, TopicName};
+use tideline_store::{Commit, Op, StoreError, Table, TableName};
+use tideline_types::{Millis, PartitionId, Seq};
 
 use crate::cold;
 use crate::comment::Writer;
 use crate::options::Keys;
 use crate::outcome::{Change, Outcome};
-use crate::task::TOPIC;
 
 /// An erase of which some file may still hold bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,54 +46,14 @@ pub fn erasing(table: &dyn Table) -> Result<Vec<Erasing>, StoreError> {
     rows.iter().map(read).collect()
 }
 
-/// Empties the files if any erase is at least `age_ms` old and at rest. Blocks.
-pub(crate) fn empty_files(
-    table: &dyn Table,
-    queue: &Queue,
-    topic: &TopicName,
-    keys: &Keys,
-    now: Millis,
-    age_ms: i64,
-) -> Result<(), StoreError> {
-    let pending = erasing(table)?;
-    let oldest = pending.iter().map(|erase| erase.taken).min();
-    if oldest.is_none_or(|taken| taken.plus(age_ms) > now) {
-        return Ok(());
-    }
-    let mut done = Vec::new();
-    for erasing in pending.chunk_by(|a, b| a.partition == b.partition) {
-        let partition = erasing[0].partition;
-        let rested = Place::read(table, TOPIC, partition)?.seq;
-        let ready: Vec<Erasing> =
-            erasing.iter().filter(|erase| erase.through <= rested).copied().collect();
-        // In order: of two erases of one user the later stands.
-        let until: BTreeMap<u64, Seq> = ready.iter().map(|e| (e.user, e.through)).collect();
-        let Some(last) = until.values().max() else { continue };
-        let range = SeqRange::new(Seq::ZERO, *last);
-        let report = queue.erase(topic, partition, range, &mut |seq, _, value| {
-            Outcome::decode(value).is_ok_and(|outcome| {
-                let mut users = users_of(&outcome, keys);
-                users.any(|user| until.get(&user).is_some_and(|through| seq <= *through))
-            })
-        });
-        let report = report.map_err(|error| StoreError::Io {
-            what: "empty records of danmaku".into(),
-            cause: error.to_string(),
-        })?;
-        tracing::info!(%partition, erased = report.erased, seen = report.seen, "emptied records of erased users");
-        done.extend(ready);
-    }
-    if done.is_empty() {
-        return Ok(());
-    }
-    table.purge(TableName::Danmaku)?;
+/// The write that forgets notes of erases that are done.
+pub(crate) fn forget(done: &[Erasing]) -> Commit {
     let ops = done.iter().map(|erase| Op::Delete { sort_key: sort_key(erase) }).collect();
-    table.commit(&[Commit { table: TableName::Meta, partition_key: KEY.into(), ops }])?;
-    table.sync()
+    Commit { table: TableName::Meta, partition_key: KEY.into(), ops }
 }
 
 /// Users of whom an outcome says something, in their own words or by name.
-fn users_of<'a>(outcome: &'a Outcome, keys: &'a Keys) -> impl Iterator<Item = u64> + 'a {
+pub(crate) fn users_of<'a>(outcome: &'a Outcome, keys: &'a Keys) -> impl Iterator<Item = u64> + 'a {
     let content = |change: &'a Change| match change {
         Change::New { content, .. } | Change::Index { content: Some(content), .. } => Some(content),
         _ => None,

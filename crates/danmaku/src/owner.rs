@@ -16,6 +16,7 @@
 //!  Load, Read ◀ rows not in memory     held images ─▶ Flush ─▶ flushed ─▶ place
 //! ```
 
+mod driven;
 mod recover;
 mod run;
 mod state;
@@ -24,6 +25,7 @@ mod tier;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use tideline_queue::view::Lag;
 use tideline_store::Place;
 use tideline_store::batch::BatchBuilder;
 use tideline_types::{Epoch, Millis, Seq, StreamId};
@@ -49,6 +51,8 @@ pub struct Owner<W> {
     epoch: Epoch,
     next: Seq,
     synced: Seq,
+    /// Before the batch that was sealed last.
+    sealed_after: Seq,
     taken: Millis,
     ticks: u64,
     mint: Mint,
@@ -73,6 +77,7 @@ pub struct Owner<W> {
     /// How many videos have an outcome at this number or later that is not at
     /// rest.
     unrested: BTreeMap<Seq, u32>,
+    lag: Lag,
     held: VecDeque<(Seq, Flush)>,
     flights: usize,
     draining: bool,
@@ -99,6 +104,7 @@ impl<W> Owner<W> {
             epoch,
             next: synced.next(),
             synced,
+            sealed_after: synced,
             taken: place.taken,
             ticks: 0,
             mint: Mint::after(place.taken),
@@ -115,6 +121,7 @@ impl<W> Owner<W> {
             counting: VecDeque::new(),
             dirty: VecDeque::new(),
             unrested: BTreeMap::new(),
+            lag: Lag::default(),
             held: VecDeque::new(),
             flights: 0,
             draining: false,
@@ -160,7 +167,7 @@ impl<W> Owner<W> {
         };
         let from_memory = hot.is_some() && op.reads_memory();
         // A read of a video in memory costs none, however little is left.
-        let admitted = if from_memory { self.running() } else { self.admit() };
+        let admitted = if from_memory { self.running() } else { self.admit(!op.is_read()) };
         if let Err(refusal) = admitted {
             effects.push(Effect::Answer(waiter, Answer::Refused(refusal)));
             return;
@@ -286,6 +293,7 @@ impl<W> Owner<W> {
             hot_bytes: self.hot_bytes,
             dirty_videos: self.unrested.values().map(|n| *n as usize).sum(),
             lag: self.place().map_or(0, |place| self.synced.0 - place.seq.0),
+            lag_bytes: self.lag.bytes(),
             parked: self.parked,
             waiting: self.waiters.len() + self.open_waiters.len(),
         }
@@ -300,9 +308,15 @@ impl<W> Owner<W> {
         }
     }
 
-    /// Whether one more call may come in.
-    fn admit(&mut self) -> Result<(), Refusal> {
+    /// Whether one more call may come in, which may be logged or not.
+    fn admit(&mut self, logged: bool) -> Result<(), Refusal> {
         self.running()?;
+        if logged && self.lag.bytes() > self.bounds.lag_bytes_max {
+            self.rested();
+            if self.lag.bytes() > self.bounds.lag_bytes_max {
+                return Err(Refusal::Overloaded("too much is logged that is not yet at rest"));
+            }
+        }
         if self.parked >= self.bounds.parked_max {
             return Err(Refusal::Overloaded("too many calls wait for rows to be read"));
         }
@@ -381,22 +395,24 @@ impl<W> Owner<W> {
         self.pack.push(Packed { taken: self.taken, video: Arc::clone(name), bytes });
     }
 
-    /// Logs the open pack if it is time. While one batch is being synced the
-    /// next one gathers: this is the group commit.
+    /// Logs the open pack if it is time. While one batch is being synced a
+    /// second one may wait for the next sync, and a third one gathers: this is
+    /// the group commit.
     fn settle(&mut self, effects: &mut Vec<Effect<W>>) {
         if self.pack.is_empty() || self.running().is_err() {
             return;
         }
-        let idle = self.synced.next() == self.next;
+        let free = self.synced >= self.sealed_after;
         let old = self.ticks.saturating_sub(self.pack_since) >= PACK_AGE_MS;
         let wanted = !self.open_waiters.is_empty() || old || self.draining;
-        if (idle && wanted) || self.pack_bytes >= self.bounds.pack_bytes_max {
+        if (free && wanted) || self.pack_bytes >= self.bounds.pack_bytes_max {
             self.seal(effects);
             self.plan_flushes(effects);
         }
     }
 
     fn seal(&mut self, effects: &mut Vec<Effect<W>>) {
+        self.sealed_after = self.next.prev();
         let mut batch = BatchBuilder::new(self.stream, self.epoch, self.next);
         for Packed { taken, video, bytes } in self.pack.drain(..) {
             batch.push(taken, video.as_bytes(), &bytes);
@@ -407,6 +423,7 @@ impl<W> Owner<W> {
         let waiters = self.open_waiters.drain(..);
         self.waiters.extend(waiters.map(|(waiter, answer)| (last, waiter, answer)));
         if !batch.is_empty() {
+            self.lag.logged(last, batch.len(), batch.bytes());
             effects.push(Effect::Append(batch));
         }
     }
@@ -414,8 +431,6 @@ impl<W> Owner<W> {
 
 /// How often the hand passes a video that was used before letting go.
 const SECOND_CHANCES: u8 = 2;
-/// What a logged outcome of a video that is not loaded takes besides its bytes.
-const OVERLAY_BYTES: usize = size_of::<(Seq, bytes::Bytes)>();
 /// What a record takes in a batch besides its value and its video, at most.
 const RECORD_BYTES: usize = tideline_store::batch::RECORD_OVERHEAD_BYTES_MAX;
 /// Outcomes of one pack, and their bytes: a batch of the log takes no more.

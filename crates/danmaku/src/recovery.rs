@@ -1,11 +1,11 @@
 //! How an owner comes to know what its partition holds: the log above the
 //! place.
 
-use bytes::Bytes;
-use tideline_store::batch::BatchRef;
-use tideline_store::{Place, StoreError, Table};
+use tideline_queue::view::{self, Read};
+use tideline_store::{StoreError, Table};
 use tideline_types::Seq;
 
+use crate::cold;
 use crate::owner::Owner;
 use crate::task::TOPIC;
 
@@ -19,37 +19,55 @@ use crate::task::TOPIC;
 pub fn recover<W>(
     owner: &mut Owner<W>,
     table: &dyn Table,
-    read: &mut dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError>,
+    read: &mut Read<'_>,
+) -> Result<(), StoreError> {
+    replay(owner, table, read, false)
+}
+
+/// As [`recover`], for a start, when nobody else writes the partition's rows:
+/// holds at most what an owner lets come in, and one batch more. More is there
+/// only where the bounds were wider before; it is brought to rest.
+///
+/// # Errors
+/// As [`recover`].
+pub fn start<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    read: &mut Read<'_>,
+) -> Result<(), StoreError> {
+    replay(owner, table, read, true)
+}
+
+fn replay<W>(
+    owner: &mut Owner<W>,
+    table: &dyn Table,
+    read: &mut Read<'_>,
+    within_budget: bool,
 ) -> Result<(), StoreError> {
     let (stream, synced) = (owner.stream(), owner.synced_through());
-    let place = Place::read(table, TOPIC, stream.partition)?;
-    let wrong = |at: Seq, what: String| StoreError::Damaged {
-        file: format!("log of danmaku/{}", stream.partition).into(),
-        offset: at.0,
-        what,
-    };
-    if place.seq > synced {
-        let what = format!("the tables are at {}, the log ends at {synced}", place.seq);
-        return Err(wrong(place.seq, what));
-    }
-    let mut from = place.seq.next();
-    while from <= synced {
-        let batches = read(from)?;
-        if batches.is_empty() {
-            return Err(wrong(from, format!("nothing is read, though {synced} is synced")));
+    view::replay(TOPIC, stream, synced, table, read, |batch| {
+        for (seq, time, key, value) in batch.records() {
+            owner.replay(seq, time, key, value)?;
         }
-        for bytes in batches {
-            let batch = BatchRef::parse(&bytes).map_err(|error| wrong(from, error.to_string()))?;
-            if batch.range().after >= from {
-                return Err(wrong(from, format!("the log goes on at {}", batch.range())));
-            }
-            for record in batch.records().filter(|r| r.seq >= from && !r.erased) {
-                let value = bytes.slice_ref(record.value);
-                owner.replay(record.seq, record.time, record.key, value)?;
-            }
-            from = batch.range().through.next();
+        owner.replayed(batch.through(), batch.len(), batch.bytes());
+        match within_budget && owner.is_over_budget() {
+            true => lay_to_rest(owner, table, batch.through()),
+            false => Ok(()),
         }
-    }
+    })?;
     owner.recovered();
+    Ok(())
+}
+
+/// Brings every video to rest of which the log told something up to `through`.
+/// The place follows later: whoever reads this part of the log again finds
+/// that the rows have applied it.
+fn lay_to_rest<W>(owner: &mut Owner<W>, table: &dyn Table, through: Seq) -> Result<(), StoreError> {
+    for video in owner.replayed_videos() {
+        let cold = cold::read(table, &video)?;
+        table.commit(&owner.lay_to_rest(&video, cold, through)?)?;
+    }
+    table.sync()?;
+    owner.laid_to_rest(through);
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it is wrong")]
 
+#[path = "danmaku/bounds.rs"]
+mod bounds;
 #[path = "danmaku/crashes.rs"]
 mod crashes;
 #[path = "danmaku/partition.rs"]

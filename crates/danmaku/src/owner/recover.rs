@@ -3,18 +3,19 @@
 //!
 //! Outcomes found in the log wait beside their video until it is loaded; those
 //! at or below what the rows have applied are skipped then. So a start reads
-//! the log's tail and no rows at all.
+//! the log's tail and no rows at all, unless the tail is more than an owner lets
+//! come about: then what was read so far is brought to rest first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tideline_store::StoreError;
+use tideline_queue::view::Lag;
+use tideline_store::{Commit, StoreError};
 use tideline_types::{Millis, Seq};
 
-use super::{
-    Call, Dirty, Effect, Hot, OVERLAY_BYTES, Owner, SECOND_CHANCES, State, Status, Waiting,
-};
+use super::tier::{image, leave};
+use super::{Call, Dirty, Effect, Hot, Owner, SECOND_CHANCES, State, Status, Waiting};
 use crate::ask::{Answer, Op, Refusal};
 use crate::cold::{self, ColdVideo};
 use crate::id::Mint;
@@ -42,7 +43,7 @@ impl<W> Owner<W> {
         };
         Outcome::decode(&value).map_err(|error| damaged(&error))?;
         let video = std::str::from_utf8(key).map_err(|error| damaged(&error))?;
-        let bytes = value.len() + OVERLAY_BYTES;
+        let bytes = value.len() + Lag::RECORD_BYTES;
         self.hot_bytes += bytes;
         if !self.videos.contains_key(video) {
             let waiting = Waiting::default();
@@ -54,6 +55,47 @@ impl<W> Owner<W> {
             waiting.overlay.push((seq, value));
         }
         Ok(())
+    }
+
+    /// The log's batch up to `through` has been replayed.
+    pub(crate) fn replayed(&mut self, through: Seq, records: usize, bytes: usize) {
+        self.lag.logged(through, records, bytes);
+    }
+
+    /// Whether a replay holds more than an owner ever lets come in.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.hot_bytes > self.bounds.hot_bytes_max / 4 * 5
+            || self.lag.bytes() > self.bounds.lag_bytes_max / 4 * 5
+    }
+
+    /// Every video of which the log told something.
+    pub(crate) fn replayed_videos(&self) -> Vec<Arc<str>> {
+        self.videos.keys().cloned().collect()
+    }
+
+    /// Takes a video of which the log told something out of memory; what is to
+    /// be committed for that. `through` is the last number replayed.
+    pub(crate) fn lay_to_rest(
+        &mut self,
+        video: &str,
+        cold: ColdVideo,
+        through: Seq,
+    ) -> Result<Vec<Commit>, StoreError> {
+        let Some(State::Waiting(waiting)) = self.videos.get(video) else {
+            unreachable!("nothing is loaded during a replay")
+        };
+        let Folded { video: in_memory, applied, rest } = fold(cold, waiting, &self.rules)?;
+        // Its rows may be ahead of what has been replayed.
+        let facts = in_memory.facts(self.epoch, applied.max(through));
+        let partition = self.stream.partition;
+        let commits = rest.map(|rest| image(video, &facts, &rest, partition, self.taken));
+        self.forget(video);
+        Ok(commits.unwrap_or_default())
+    }
+
+    /// Every outcome up to `through` is in a durable row.
+    pub(crate) fn laid_to_rest(&mut self, through: Seq) {
+        self.lag.rested(through);
     }
 
     /// The replay is over: calls are taken from now on.
@@ -79,6 +121,7 @@ impl<W> Owner<W> {
         assert_eq!(self.synced.next(), from, "what is dropped follows what is synced");
         self.refuse_all(&Refusal::from(error), effects);
         self.next = self.synced.next();
+        self.sealed_after = self.synced;
         self.pack.clear();
         self.pack_bytes = 0;
         self.held.clear();
@@ -144,8 +187,9 @@ impl<W> Owner<W> {
         let parked = std::mem::take(&mut waiting.parked);
         let first = waiting.overlay.first().map(|(seq, _)| *seq);
         match folded {
-            Ok((video_in_memory, rest)) => {
-                self.wake(video, video_in_memory, rest, parked, first);
+            Ok(folded) => {
+                self.wake(video, folded.video, folded.rest, parked, first);
+                self.rested();
                 self.run(video, effects);
             }
             Err(error) => {
@@ -194,7 +238,7 @@ impl<W> Owner<W> {
                 hot.dirty = Some(Box::new(dirty));
                 self.dirty.push_front((first, Arc::clone(&name)));
             }
-            (None, Some(first)) => super::tier::leave(&mut self.unrested, first),
+            (None, Some(first)) => leave(&mut self.unrested, first),
             (_, None) => {}
         }
         self.forget(&name);
@@ -204,13 +248,16 @@ impl<W> Owner<W> {
     }
 }
 
-/// A video's rows with the log's outcomes above them; and what of these is not
-/// at rest.
-fn fold<W>(
-    cold: ColdVideo,
-    waiting: &Waiting<W>,
-    rules: &Rules,
-) -> Result<(Video, Option<Rest>), StoreError> {
+/// A video's rows with the log's outcomes above them.
+struct Folded {
+    video: Video,
+    /// The last outcome that the rows have applied.
+    applied: Seq,
+    /// What is not at rest.
+    rest: Option<Rest>,
+}
+
+fn fold<W>(cold: ColdVideo, waiting: &Waiting<W>, rules: &Rules) -> Result<Folded, StoreError> {
     let (mut video, applied) = cold::load(&cold, &rules.options)?;
     let mut rest = Rest::default();
     let mut any = false;
@@ -226,5 +273,5 @@ fn fold<W>(
     // What was logged was decided under the limit and scope of then.
     video.top_mut().reordered();
     let any = any || !rest.users.is_empty();
-    Ok((video, any.then_some(rest)))
+    Ok(Folded { video, applied, rest: any.then_some(rest) })
 }

@@ -21,6 +21,11 @@ pub struct Bounds {
     /// Bytes of videos in memory. Above it, videos at rest are let go; above
     /// five quarters of it, calls that change something are refused.
     pub hot_bytes_max: usize,
+    /// Bytes of outcomes that are logged and not at rest, as a start would
+    /// hold them. Above half of it, videos come to rest early; above all of it,
+    /// what would be logged is refused. Goes over by what was let in before:
+    /// calls that wait for rows, the open pack.
+    pub lag_bytes_max: usize,
     /// How long a change may wait before it is written to rows, in ms.
     pub flush_after_ms: u64,
     /// Bytes of changes of a video that are written at once.
@@ -88,6 +93,8 @@ pub struct Stats {
     pub dirty_videos: usize,
     /// Outcomes that are synced and not at rest.
     pub lag: u64,
+    /// Bytes that a start would read back into memory.
+    pub lag_bytes: usize,
     /// Calls that wait for rows.
     pub parked: usize,
     /// Calls that wait for a sync.

@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tideline_store::{Commit, Op as RowOp, Place, StoreError, TableName};
-use tideline_types::Seq;
+use tideline_types::{Millis, PartitionId, Seq};
 
 use super::{Dirty, Effect, Flight, Flush, Hot, Owner, State, Status, Waiting};
 use crate::erase::{self, Erasing};
 use crate::outcome::Change;
-use crate::rows;
+use crate::rows::{self, Facts};
+use crate::video::Rest;
 
 impl<W> Owner<W> {
     /// Everything at or below this is in a durable row. `None` while the owner
@@ -28,6 +29,13 @@ impl<W> Owner<W> {
         let first = self.unrested.first_key_value().map(|(seq, _)| seq.prev());
         let seq = first.unwrap_or(self.synced).min(self.synced);
         Some(Place { epoch: self.epoch, seq, taken: self.taken })
+    }
+
+    /// Forgets what of the log is at rest now.
+    pub(super) fn rested(&mut self) {
+        if let Some(place) = self.place() {
+            self.lag.rested(place.seq);
+        }
     }
 
     /// A flush has come to an end: durable, or not done.
@@ -62,12 +70,15 @@ impl<W> Owner<W> {
         }
         self.hot_bytes = self.hot_bytes + hot.bytes() - hot.counted;
         hot.counted = hot.bytes();
+        self.rested();
     }
 
     /// Takes images of dirty videos that are due. Only while the pack is empty.
     pub(super) fn plan_flushes(&mut self, effects: &mut Vec<Effect<W>>) {
         debug_assert!(self.pack.is_empty());
-        let pressed = self.hot_bytes > self.bounds.hot_bytes_max / 4 * 3;
+        self.rested();
+        let pressed = self.hot_bytes > self.bounds.hot_bytes_max / 4 * 3
+            || self.lag.bytes() > self.bounds.lag_bytes_max / 2;
         let mut loads_left = LOADS_A_STEP;
         for _ in 0..self.dirty.len() {
             if self.flights >= self.bounds.flights_max {
@@ -125,28 +136,11 @@ impl<W> Owner<W> {
         let through = self.next.prev();
         let (epoch, generation) = (self.epoch, self.generation);
         let Some(State::Hot(Some(hot))) = self.videos.get_mut(name) else { return };
-        let facts = hot.video.facts(epoch, through).encode();
+        let facts = hot.video.facts(epoch, through);
         let Some(dirty) = hot.dirty.as_deref_mut() else { return };
         let Some(from) = dirty.from.take() else { return };
         let rest = std::mem::take(&mut dirty.rest);
-        let erasing = |(user, through): (&u64, &Seq)| {
-            let (partition, user, through) = (self.stream.partition, *user, *through);
-            erase::note(&Erasing { partition, user, through, taken: self.taken })
-        };
-        let mut commits: Vec<Commit> = rest.erased.iter().map(erasing).collect();
-        commits.extend(rest.users.iter().map(|(user, has)| rows::note_user(*user, name, *has)));
-        let put = |key: Bytes, value: Bytes| RowOp::Put { sort_key: key, value };
-        let mut ops: Vec<RowOp> = rest
-            .rows
-            .iter()
-            .map(|(key, value)| match value {
-                Some(value) => put(key.clone(), value.clone()),
-                None => RowOp::Delete { sort_key: key.clone() },
-            })
-            .collect();
-        ops.push(put(rows::FACTS_KEY.into(), facts.into()));
-        let partition_key = rows::video_key(name).into();
-        commits.push(Commit { table: TableName::Danmaku, partition_key, ops });
+        let commits = image(name, &facts, &rest, self.stream.partition, self.taken);
         dirty.flight = Some(Flight { rest, from });
         self.flights += 1;
         self.held.push_back((through, Flush { video: Arc::clone(name), generation, commits }));
@@ -215,6 +209,35 @@ impl<W> Hot<W> {
         });
         size_of::<Self>() + self.video.bytes() + dirty
     }
+}
+
+/// The writes that bring a video to rest, in order.
+pub(super) fn image(
+    name: &str,
+    facts: &Facts,
+    rest: &Rest,
+    partition: PartitionId,
+    taken: Millis,
+) -> Vec<Commit> {
+    let erasing = |(user, through): (&u64, &Seq)| {
+        let (user, through) = (*user, *through);
+        erase::note(&Erasing { partition, user, through, taken })
+    };
+    let mut commits: Vec<Commit> = rest.erased.iter().map(erasing).collect();
+    commits.extend(rest.users.iter().map(|(user, has)| rows::note_user(*user, name, *has)));
+    let put = |key: Bytes, value: Bytes| RowOp::Put { sort_key: key, value };
+    let mut ops: Vec<RowOp> = rest
+        .rows
+        .iter()
+        .map(|(key, value)| match value {
+            Some(value) => put(key.clone(), value.clone()),
+            None => RowOp::Delete { sort_key: key.clone() },
+        })
+        .collect();
+    ops.push(put(rows::FACTS_KEY.into(), facts.encode().into()));
+    let partition_key = rows::video_key(name).into();
+    commits.push(Commit { table: TableName::Danmaku, partition_key, ops });
+    commits
 }
 
 /// Whether a change is one of how many there are.

@@ -31,7 +31,7 @@ enum Act {
     Place,
     Tick(u16),
     Serve,
-    Crash { kept: prop::sample::Index, rows: u64, limit: u32, video_scope: bool },
+    Crash { kept: prop::sample::Index, rows: u64, limit: u32, video_scope: bool, short: bool },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -51,8 +51,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         2 => Just(Act::Place),
         4 => (1_u16..2000).prop_map(Act::Tick),
         4 => Just(Act::Serve),
-        2 => (any::<Index>(), any::<u64>(), 1_u32..6, any::<bool>())
-            .prop_map(|(kept, rows, limit, video_scope)| Act::Crash { kept, rows, limit, video_scope }),
+        2 => (any::<Index>(), any::<u64>(), 1_u32..6, any::<bool>(), any::<bool>())
+            .prop_map(|(kept, rows, limit, video_scope, short)| Act::Crash { kept, rows, limit, video_scope, short }),
     ];
     prop::collection::vec(act, 1..150)
 }
@@ -240,7 +240,7 @@ proptest! {
                 Act::Place => { p.keep_place(); None }
                 Act::Tick(ms) => { p.tick(ms.into()); None }
                 Act::Serve => { p.serve(); None }
-                Act::Crash { kept, rows, limit, video_scope } => {
+                Act::Crash { kept, rows, limit, video_scope, short } => {
                     ledger.hear(&mut p);
                     ledger.calls.clear();
                     let kept = kept.index(p.unsynced() + 1);
@@ -250,6 +250,9 @@ proptest! {
                         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                         (seed >> 33) as usize % (unsynced + 1)
                     }, options(limit, video_scope));
+                    if short {
+                        p = p.start_short_of_memory(options(limit, video_scope));
+                    }
                     None
                 }
             };

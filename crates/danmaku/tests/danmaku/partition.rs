@@ -44,6 +44,7 @@ pub(crate) struct Partition {
 pub(crate) fn bounds() -> Bounds {
     Bounds {
         hot_bytes_max: 64 << 20,
+        lag_bytes_max: 64 << 20,
         flush_after_ms: 1000,
         flush_bytes: 64 << 10,
         flights_max: 4,
@@ -103,7 +104,7 @@ impl Partition {
             let at = log.iter().position(|b| Header::read(b).unwrap().last() >= from);
             Ok(log[at.unwrap()..].to_vec())
         };
-        recovery::recover(&mut owner, &table, &mut read).unwrap();
+        recovery::start(&mut owner, &table, &mut read).unwrap();
         Self {
             table,
             synced: log.len(),
@@ -267,6 +268,15 @@ impl Partition {
         let mut log = self.log;
         log.truncate((self.synced + kept).min(log.len()));
         Self::open(table, log, self.epoch + 1, self.now, options, bounds())
+    }
+
+    /// Goes through a start that has little memory, so that it brings to rest
+    /// what it reads, and is cut off.
+    pub(crate) fn start_short_of_memory(self, options: Options) -> Self {
+        let Self { table, log, epoch, now, .. } = self;
+        let short = Bounds { lag_bytes_max: 512, ..bounds() };
+        let cut = Self::open(table, log, epoch + 1, now, options.clone(), short);
+        Self::open(cut.table, cut.log, epoch + 2, now, options, bounds())
     }
 
     pub(crate) fn unsynced(&self) -> usize {
