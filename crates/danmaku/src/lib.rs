@@ -12,6 +12,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+/// Whether a rule is broken on purpose: never, but in a simulator's build.
+macro_rules! broken {
+    ($rule:ident) => {{
+        #[cfg(feature = "sabotage")]
+        let broken = crate::sabotage::is(crate::sabotage::Broken::$rule);
+        #[cfg(not(feature = "sabotage"))]
+        let broken = false;
+        broken
+    }};
+}
+
 pub mod ask;
 pub mod cold;
 pub mod comment;
@@ -32,6 +43,8 @@ pub mod recovery;
 pub mod room;
 pub mod rows;
 pub mod rules;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 pub mod segment;
 mod task;
 pub mod top;

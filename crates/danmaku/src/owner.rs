@@ -192,6 +192,9 @@ impl<W> Owner<W> {
         let Some(State::Hot(Some(hot))) = self.videos.get_mut(video) else { return };
         hot.used = SECOND_CHANCES;
         let answer = rules::read(&hot.video, op, last);
+        if broken!(ReadAheadOfSync) {
+            return effects.push(Effect::Answer(waiter, answer));
+        }
         self.answer(waiter, answer, effects);
     }
 

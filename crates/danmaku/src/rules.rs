@@ -297,6 +297,7 @@ fn snapshot(
     items: Vec<Arc<Comment>>,
 ) -> Snapshot {
     let (limit, closed) = (video.limit(), video.settings().closed);
+    let seq = if broken!(SeqAhead) { seq.next() } else { seq };
     Snapshot { seq, stretches, limit, closed, items }
 }
 

@@ -66,7 +66,8 @@ pub enum Patched {
 }
 
 impl Bodies {
-    pub(crate) fn new(keys: Keys, video: &str) -> Self {
+    /// Of `video`, whose senders are hashed under `keys`.
+    pub fn new(keys: Keys, video: &str) -> Self {
         Self { keys, video: video.into() }
     }
 
@@ -108,15 +109,28 @@ impl Bodies {
         bytes
     }
 
-    /// Takes a change into the body, if it is of its segment and not in it.
-    pub fn patch(&self, body: &mut Body, seq: Seq, event: &Event) -> Patched {
-        if seq <= body.seq {
-            return Patched::Same;
+    /// Takes into the body what happened through `through`, of which it may
+    /// hold a part already: `events` are all since its own number, or more.
+    pub fn patch(&self, body: &mut Body, through: Seq, events: &[(Seq, Event)]) -> Patched {
+        let known = body.seq;
+        let mut patched = Patched::Same;
+        for (_, event) in events.iter().filter(|(seq, _)| *seq > known) {
+            match self.patch_one(body, event) {
+                Patched::Same => {}
+                Patched::Changed => patched = Patched::Changed,
+                Patched::Stale => return Patched::Stale,
+            }
         }
-        body.seq = seq;
+        body.seq = known.max(through);
+        patched
+    }
+
+    fn patch_one(&self, body: &mut Body, event: &Event) -> Patched {
         match event {
             Event::Settings(_) => Patched::Stale,
             Event::Hidden(id) => match body.remove(*id) {
+                // The video may end before it now.
+                _ if body.is_empty() => Patched::Stale,
                 true => Patched::Changed,
                 false => Patched::Same,
             },
@@ -182,11 +196,6 @@ impl Body {
         self.pieces.is_empty()
     }
 
-    /// Nothing else happened to the video through this number.
-    pub fn cover(&mut self, through: Seq) {
-        self.seq = self.seq.max(through);
-    }
-
     /// Where piece `at` begins; after the last, where one would.
     fn offset(&self, at: usize) -> usize {
         let before: usize = self.pieces[..at].iter().map(|(_, len)| *len as usize).sum();
@@ -194,7 +203,8 @@ impl Body {
     }
 
     fn insert(&mut self, place: Place, piece: &[u8]) {
-        let at = self.pieces.partition_point(|(there, _)| *there < place);
+        let there = self.pieces.partition_point(|(there, _)| *there < place);
+        let at = if broken!(PatchedAtEnd) { self.pieces.len() } else { there };
         let separator = if self.pieces.is_empty() { b"" } else { self.format.separator() };
         // Behind the last piece the separator comes first.
         let offset = match at == self.pieces.len() && at > 0 {
@@ -242,6 +252,7 @@ mod tests {
 
     use super::*;
     use crate::comment::{Index, State};
+    use crate::outcome::Change;
     use crate::rows::tests::{any_content, any_index};
 
     fn snapshot(comments: &BTreeMap<CommentId, Arc<Comment>>, seq: u64) -> Snapshot {
@@ -252,6 +263,25 @@ mod tests {
             .collect();
         items.sort_unstable_by_key(|c| place(c));
         Snapshot { seq: Seq(seq), stretches: 1..=1, limit: 3000, closed: false, items }
+    }
+
+    #[test]
+    fn an_outcome_that_shows_one_and_hides_another_is_taken_whole() {
+        let bodies = Bodies::new(Keys([7; 16]), "v");
+        let of = |n: u64| {
+            let id = CommentId::from_bits((849_315_200_000 + n) << 22 | 1 << 9).unwrap();
+            let sample = crate::outcome::sample();
+            let Some(Change::New { index, content, .. }) = sample.changes.first() else { panic!() };
+            let index = Index { progress_ms: 360_000, ..*index };
+            Arc::new(Comment { id, index, content: content.clone() })
+        };
+        let (old, new) = (of(1), of(2));
+        let all = |comment: &Arc<Comment>| BTreeMap::from([(comment.id, Arc::clone(comment))]);
+        let mut body = bodies.build(Format::Xml, &snapshot(&all(&old), 1));
+        let events = [(Seq(2), Event::Shown(new.clone())), (Seq(2), Event::Hidden(old.id))];
+        assert_eq!(bodies.patch(&mut body, Seq(3), &events), Patched::Changed);
+        let anew = bodies.build(Format::Xml, &snapshot(&all(&new), 3));
+        assert_eq!((body.bytes(), body.seq()), (anew.bytes(), anew.seq()));
     }
 
     proptest! {
@@ -288,12 +318,17 @@ mod tests {
                 };
                 for (format, body) in formats.iter().zip(&mut built) {
                     let before = body.bytes().to_vec();
-                    let patched = bodies.patch(body, Seq(seq), &event);
+                    let events = [(Seq(seq), event.clone())];
+                    let patched = bodies.patch(body, Seq(seq), &events);
+                    if patched == Patched::Stale {
+                        prop_assert!(body.is_empty(), "only an empty body may lie outside");
+                        *body = bodies.build(*format, &snapshot(&comments, seq));
+                    }
                     let anew = bodies.build(*format, &snapshot(&comments, seq));
                     prop_assert_eq!(body.bytes(), anew.bytes());
                     prop_assert_eq!((body.len(), body.seq()), (anew.len(), Seq(seq)));
                     prop_assert!(patched != Patched::Same || before == body.bytes());
-                    prop_assert_eq!(bodies.patch(body, Seq(seq), &event), Patched::Same);
+                    prop_assert_eq!(bodies.patch(body, Seq(seq), &events), Patched::Same);
                 }
             }
         }

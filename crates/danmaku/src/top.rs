@@ -111,6 +111,12 @@ impl Top {
         self.overflow
     }
 
+    /// Whether more are shown than may be: [`Top::step`] hides one, and needs no
+    /// row to say which.
+    pub fn is_over(&self) -> bool {
+        self.shown > self.limit
+    }
+
     /// The most that may be shown.
     pub fn limit(&self) -> u32 {
         self.limit
@@ -138,7 +144,7 @@ impl Top {
         if self.is_outranked(order) {
             return Arrival::Hidden;
         }
-        if self.shown < self.limit {
+        if self.shown < self.limit || (self.shown == self.limit && broken!(OneTooMany)) {
             return Arrival::Shown(None);
         }
         match self.gives(Some(order)) {
@@ -159,7 +165,7 @@ impl Top {
 
     /// The next thing to do; ask again after it was done.
     pub fn step(&mut self) -> Step {
-        if self.shown > self.limit {
+        if self.is_over() {
             return self.gives(None).map_or(Step::Rest, Step::Hide);
         }
         let room = self.shown < self.limit && self.overflow > 0;
@@ -299,6 +305,9 @@ impl Top {
 
     /// A shown comment that an overflow comment stands above.
     fn misplaced(&self) -> Option<Order> {
+        if broken!(OverflowReversed) {
+            return None;
+        }
         let pairs = self.stretches.values();
         match self.scope {
             Scope::Video => {
@@ -316,6 +325,9 @@ impl Top {
     /// The overflow comment that returns first.
     fn best(&self) -> Option<Order> {
         let waiting = self.stretches.iter().filter(|(_, s)| !s.reserve.is_empty());
+        if broken!(OverflowReversed) {
+            return waiting.filter_map(|(_, s)| s.reserve.first().copied()).min();
+        }
         match self.scope {
             Scope::Video => waiting.filter_map(|(_, s)| s.reserve.last().copied()).max(),
             Scope::Segment => {

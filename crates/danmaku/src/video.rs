@@ -260,6 +260,10 @@ impl Video {
                 self.top.overflowed((index.rank, id));
                 false
             }
+            State::Hidden if broken!(HiddenComesBack) => {
+                self.top.overflowed((index.rank, id));
+                false
+            }
             _ => false,
         }
     }
@@ -281,12 +285,19 @@ impl Video {
                 self.top.left_overflow((index.rank, id));
                 None
             }
+            State::Hidden if broken!(HiddenComesBack) => {
+                self.top.left_overflow((index.rank, id));
+                None
+            }
             _ => None,
         }
     }
 
     fn limit_changed(&mut self) {
-        self.top.set(self.scope, self.limit());
+        let limit = self.limit();
+        if !broken!(LimitForgotten) || limit > self.top.limit() {
+            self.top.set(self.scope, limit);
+        }
     }
 
     fn tell_shown(&mut self, seq: Seq, id: CommentId) {
@@ -352,7 +363,8 @@ impl Video {
         if since < self.feed_from {
             return None;
         }
-        let at = self.feed.partition_point(|(seq, _)| *seq <= since);
+        let known = if broken!(ToldAgain) { since.prev() } else { since };
+        let at = self.feed.partition_point(|(seq, _)| *seq <= known);
         Some(self.feed.range(at..).cloned().collect())
     }
 

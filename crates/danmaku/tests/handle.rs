@@ -168,10 +168,7 @@ async fn a_room_and_a_body_together_show_every_comment_once() {
     tokio::time::timeout(Duration::from_secs(30), heard).await.unwrap();
     let Told::Range { events, through, .. } = room.tell(&mut viewer) else { panic!() };
     assert_eq!(events.len(), 3);
-    for (seq, event) in &events {
-        assert_eq!(bodies.patch(&mut body, *seq, event), Patched::Changed);
-    }
-    body.cover(through);
+    assert_eq!(bodies.patch(&mut body, through, &events), Patched::Changed);
     let anew = site.danmaku.segment("v", 1).await.unwrap().unwrap();
     assert_eq!(body.bytes(), bodies.build(Format::Xml, &anew).bytes());
     assert!(matches!(&events[2].1, Event::Shown(c) if &*c.content.text == "third"));

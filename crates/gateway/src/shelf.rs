@@ -289,17 +289,10 @@ fn patch(maker: &Bodies, kept: &mut Kept, changes: Changes) -> bool {
     if through < since {
         return false;
     }
-    let mut changed = false;
-    for (seq, event) in &events {
-        match maker.patch(&mut kept.body, *seq, event) {
-            Patched::Same => {}
-            Patched::Changed => changed = true,
-            Patched::Stale => return false,
-        }
-    }
-    kept.body.cover(through);
-    if changed {
-        kept.hash = hash_of(kept.body.bytes());
+    match maker.patch(&mut kept.body, through, &events) {
+        Patched::Same => {}
+        Patched::Changed => kept.hash = hash_of(kept.body.bytes()),
+        Patched::Stale => return false,
     }
     true
 }

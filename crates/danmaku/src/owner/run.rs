@@ -83,7 +83,6 @@ impl<W> Owner<W> {
     ) -> Option<Turn> {
         loop {
             let next = self.last().next();
-            let call = hot.calls.front_mut()?;
             let mut desk = Desk {
                 name,
                 video: &mut hot.video,
@@ -92,8 +91,10 @@ impl<W> Owner<W> {
                 now: self.taken,
                 next,
             };
-            // A read needs no queue at rest.
-            let settled = match call.op.is_read() {
+            // A read needs no queue at rest, but one within the limit, which
+            // may have been another when the video was last in memory.
+            let reads = hot.calls.front().is_none_or(|call| call.op.is_read());
+            let settled = match reads && !desk.video.top().is_over() {
                 true => Settle::Rest,
                 false => self.rules.settle(&mut desk),
             };
@@ -104,6 +105,7 @@ impl<W> Owner<W> {
                     return Some(Turn::Done(Answer::Refused(Refusal::Damaged(what.into()))));
                 }
                 Settle::Rest => {
+                    let call = hot.calls.front_mut()?;
                     if let Some(answer) = call.answer.take() {
                         return Some(Turn::Done(answer));
                     }

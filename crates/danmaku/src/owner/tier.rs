@@ -148,7 +148,8 @@ impl<W> Owner<W> {
 
     /// Lets images go that are synced whole.
     pub(super) fn release_held(&mut self, effects: &mut Vec<Effect<W>>) {
-        while self.held.front().is_some_and(|(through, _)| *through <= self.synced) {
+        let early = broken!(FlushAheadOfSync);
+        while self.held.front().is_some_and(|(through, _)| early || *through <= self.synced) {
             if let Some((_, flush)) = self.held.pop_front() {
                 effects.push(Effect::Flush(flush));
             }
@@ -234,8 +235,14 @@ pub(super) fn image(
             None => RowOp::Delete { sort_key: key.clone() },
         })
         .collect();
-    ops.push(put(rows::FACTS_KEY.into(), facts.encode().into()));
-    let partition_key = rows::video_key(name).into();
+    let partition_key: Bytes = rows::video_key(name).into();
+    let facts = put(rows::FACTS_KEY.into(), facts.encode().into());
+    if broken!(AppliedApart) {
+        let partition_key = partition_key.clone();
+        commits.push(Commit { table: TableName::Danmaku, partition_key, ops: vec![facts] });
+    } else {
+        ops.push(facts);
+    }
     commits.push(Commit { table: TableName::Danmaku, partition_key, ops });
     commits
 }

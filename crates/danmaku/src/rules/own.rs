@@ -33,9 +33,10 @@ impl Rules {
         user: &UserId,
         progress: &mut Progress,
     ) -> Decision {
-        let Some(comments) = self.comments_of(desk, user, None, OWN_ROWS_MAX) else {
+        let Some(mut comments) = self.comments_of(desk, user, None, OWN_ROWS_MAX) else {
             return Decision::Wait;
         };
+        comments.retain(|comment| comment.index.is_shown() || !broken!(ErasedInPart));
         let user = self.keys.user(user.as_str());
         if comments.is_empty() {
             let forgotten = outcome(desk, Act::Erase, None, vec![Change::Forgotten { user }]);

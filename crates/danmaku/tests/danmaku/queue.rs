@@ -18,6 +18,17 @@ fn fill(p: &mut Partition, count: usize) -> Vec<CommentId> {
 }
 
 #[test]
+fn a_read_after_a_start_with_a_lower_limit_shows_no_more_than_that() {
+    let mut p = limited(3, Scope::Video);
+    fill(&mut p, 3);
+    p.rest();
+    let options = Options { limit: Some(1), limit_scope: Scope::Video, ..Options::default() };
+    let mut p = p.crash(0, |_, _, n| n, options);
+    assert_eq!(p.texts("v"), ["2"]);
+    assert_eq!((p.view("v").counted, p.view("v").overflow), (1, 2));
+}
+
+#[test]
 fn the_lowest_goes_and_the_highest_of_the_hidden_comes_back_from_rows() {
     let mut p = limited(3, Scope::Video);
     let ids = fill(&mut p, 6);
