@@ -1,22 +1,26 @@
-//! The simulator: log, history and tiers on one thread, in virtual time, with
-//! every fault there is, against an oracle.
+//! The simulator: whole products on one thread, in virtual time, with every
+//! fault there is, against an oracle.
 //!
 //! A seed decides everything: the same seed gives the same trace, and that is
-//! the first test. `cargo run -p tideline-sim -- SEED` runs one again.
+//! the first test. `cargo run -p tideline-sim -- history SEED` runs one again.
 //!
 //! | module | what |
 //! |---|---|
-//! | `run` | what happens next, and what goes wrong |
-//! | `world` | the machine: disk, log, table, owners, driven by hand |
-//! | `workload` | what clients do |
+//! | `machine` | the disk that fails, and the log on it, for all products |
+//! | `run` | history: what happens next, and what goes wrong |
+//! | `world` | its machine: log, table, owners, driven by hand |
+//! | `workload` | what its clients do |
 //! | `oracle` | what must be so after it, and after a crash |
 //! | `expect` | what an answer must say |
+//! | [`danmaku`] | the same of comments, with those who watch |
 //!
-//! The model that it is held against is [`tideline_harness::model`].
+//! The model that history is held against is [`tideline_harness::model`].
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a simulator ends where it is wrong")]
 
+pub mod danmaku;
 mod expect;
+mod machine;
 mod oracle;
 mod rng;
 mod run;

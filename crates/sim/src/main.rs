@@ -1,13 +1,19 @@
-//! Runs seeds of the simulator: `tideline-sim FROM [TO]`.
+//! Runs seeds of the simulator: `tideline-sim history|danmaku FROM [TO]`.
 
 fn main() {
-    let mut seeds = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
-    let (Some(Ok(from)), to) = (seeds.next(), seeds.next()) else {
-        eprintln!("usage: tideline-sim FROM [TO]");
+    let mut args = std::env::args().skip(1);
+    let product: Option<fn(u64) -> tideline_sim::Report> = match args.next().as_deref() {
+        Some("history") => Some(tideline_sim::run),
+        Some("danmaku") => Some(tideline_sim::danmaku::run),
+        _ => None,
+    };
+    let mut seeds = args.map(|arg| arg.parse::<u64>());
+    let (Some(run), Some(Ok(from)), to) = (product, seeds.next(), seeds.next()) else {
+        eprintln!("usage: tideline-sim history|danmaku FROM [TO]");
         std::process::exit(2);
     };
     let to = to.and_then(Result::ok).unwrap_or(from);
     for seed in from..=to {
-        println!("seed {seed}: {:?}", tideline_sim::run(seed));
+        println!("seed {seed}: {:?}", run(seed));
     }
 }

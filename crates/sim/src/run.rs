@@ -1,7 +1,6 @@
 //! One seed: a machine, its clients, and everything that can go wrong.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -9,8 +8,9 @@ use tideline_history::kinds::{Kind, Kinds};
 use tideline_history::owner;
 use tideline_history::rules::Rules;
 use tideline_store::StoreError;
-use tideline_store::disk::{Crash, Fault, FaultyDisk, KeepAll, Kept, OpKind, Operation};
+use tideline_store::disk::{Crash, FaultyDisk, KeepAll};
 
+use crate::machine::{self, Power};
 use crate::rng::Rng;
 use crate::workload::{USERS, Workload, configs};
 use crate::world::World;
@@ -136,7 +136,13 @@ impl Run {
             }
             82..87 => self.world.sync_table(!self.keeps_log),
             87..95 => self.pass_time(),
-            95..97 => self.disk_fault(),
+            95..97 => {
+                let disk = self.world.disk.clone();
+                let hurt = machine::hurt(&disk, &mut self.faults);
+                self.world.note(hurt);
+                self.world.turn();
+                machine::heal(&disk);
+            }
             97 => _ = self.world.journal.mark(),
             98 => {
                 let filled = self.world.journal.fill();
@@ -158,39 +164,6 @@ impl Run {
         let now = self.world.now;
         self.world.note(format!("time {now}"));
         self.world.tick();
-    }
-
-    /// The disk is full for a turn, or fails for good.
-    fn disk_fault(&mut self) {
-        let disk = self.world.disk.clone();
-        match self.faults.below(6) {
-            0..3 => {
-                let used: u64 = disk.files().iter().map(|(_, bytes)| bytes.len() as u64).sum();
-                disk.set_space(Some(used + self.faults.below(100)));
-                self.world.note("full");
-                self.world.turn();
-                disk.set_space(None);
-            }
-            3 => self.fail_once(OpKind::Sync, Fault::SyncLost),
-            4 => self.fail_once(OpKind::Write, Fault::Error(std::io::ErrorKind::Other)),
-            _ => {
-                let torn = self.faults.below(60) as usize;
-                self.fail_once(OpKind::Write, Fault::Torn(torn, std::io::ErrorKind::Other));
-            }
-        }
-    }
-
-    fn fail_once(&mut self, kind: OpKind, fault: Fault) {
-        let mut left = 1;
-        self.world.note(format!("fault {kind:?} {fault:?}"));
-        self.world.disk.set_faults(Some(Box::new(move |operation: &Operation<'_>| {
-            (operation.kind == kind && left > 0).then(|| {
-                left -= 1;
-                fault
-            })
-        })));
-        self.world.turn();
-        self.world.disk.set_faults(None);
     }
 
     /// Power goes: the disk and the table keep what they may keep.
@@ -253,14 +226,8 @@ impl Run {
     /// One bit of the log flips. What is read afterwards is right, or the
     /// damage is named; true if it was named.
     fn flip_and_start(&mut self) -> bool {
-        let files = self.world.disk.files();
-        let held: Vec<_> = files.iter().filter(|(_, bytes)| !bytes.is_empty()).collect();
-        let (path, bytes) = self.faults.pick(&held);
-        let (offset, bit) = (self.faults.below(bytes.len() as u64), self.faults.below(8) as u8);
-        let path: &Path = path;
-        self.world.note(format!("flip {} {offset} {bit}", path.display()));
-        let disk = self.world.disk.crash(&mut KeepAll);
-        assert!(disk.flip(path, offset, bit), "the file reaches that far");
+        let (disk, flip) = machine::flipped(&self.world.disk, &mut self.faults);
+        self.world.note(flip);
         let table = self.world.table.crash(|_, _, unsynced| unsynced);
         match self.world.restart(disk, table) {
             Ok(()) => {
@@ -270,23 +237,5 @@ impl Run {
             Err(StoreError::Damaged { .. } | StoreError::Version { .. }) => true,
             Err(other) => panic!("a flipped bit is not named as damage: {other}"),
         }
-    }
-}
-
-/// A power loss that keeps some of what was not synced, torn anywhere.
-struct Power(Rng);
-
-impl Crash for Power {
-    fn write(&mut self, _: &Path, _: u64, len: usize) -> Kept {
-        match self.0.below(5) {
-            0 | 1 => Kept::All,
-            2 => Kept::Nothing,
-            3 => Kept::Prefix(self.0.below(len as u64 + 1) as usize),
-            _ => Kept::Suffix(self.0.below(len as u64 + 1) as usize),
-        }
-    }
-
-    fn entry(&mut self, _: &Path) -> bool {
-        self.0.once_in(2)
     }
 }

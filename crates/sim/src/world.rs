@@ -5,8 +5,7 @@
 //! scheduler says so, and the clock shows what it was set to.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tideline_history::mark::{Ack, Mark, MarkSet, Path as Way};
 use tideline_history::owner::{self, Answer, Effect, Flush, Op, Owner, SlotId};
@@ -15,55 +14,20 @@ use tideline_history::rules::Rules;
 use tideline_history::{TOPIC, cold};
 use tideline_store::batch::BatchRef;
 use tideline_store::disk::FaultyDisk;
-use tideline_store::local::{JournalOptions, LocalJournal};
+use tideline_store::local::LocalJournal;
 use tideline_store::mem::MemTable;
-use tideline_store::{
-    AppendError, Journal, Place, ReadError, ReadLimits, StoreError, SyncWatcher, Table,
-};
-use tideline_types::{Incarnation, Millis, PartitionId, Seq, StreamId, partition_of};
+use tideline_store::{AppendError, Journal, Place, ReadError, ReadLimits, StoreError, Table};
+use tideline_types::{Millis, PartitionId, StreamId, partition_of};
 
 use crate::expect::{self, Expected};
+use crate::machine::{Ear, Told, open_journal, stream};
 use crate::oracle::{Action, Comes, Oracle};
 use tideline_harness::model::{Model, ModelMark};
 
 /// Partitions of the simulated topic.
 pub(crate) const PARTITIONS: u16 = 2;
-const DIR: &str = "/log";
 /// What a record of the log takes in memory besides its bytes, with its user.
 const RECORD_BYTES: usize = 240;
-
-/// What the journal told, in order.
-#[derive(Clone, Debug)]
-pub(crate) enum Told {
-    Synced(Seq),
-    Failed(StoreError),
-    Dropped(Seq, StoreError),
-}
-
-#[derive(Default)]
-pub(crate) struct Ear {
-    heard: Mutex<VecDeque<(PartitionId, Told)>>,
-}
-
-impl Ear {
-    fn hear(&self, stream: StreamId, told: Told) {
-        self.heard.lock().unwrap().push_back((stream.partition, told));
-    }
-}
-
-impl SyncWatcher for Ear {
-    fn synced(&self, stream: StreamId, through: Seq) {
-        self.hear(stream, Told::Synced(through));
-    }
-
-    fn failed(&self, stream: StreamId, error: &StoreError) {
-        self.hear(stream, Told::Failed(error.clone()));
-    }
-
-    fn dropped(&self, stream: StreamId, from: Seq, error: &StoreError) {
-        self.hear(stream, Told::Dropped(from, error.clone()));
-    }
-}
 
 /// A load that an owner asked for.
 pub(crate) struct Load {
@@ -394,8 +358,7 @@ impl World {
 
     fn hear(&mut self) {
         loop {
-            let told = self.ear.heard.lock().unwrap().pop_front();
-            let Some((partition, told)) = told else { return };
+            let Some((partition, told)) = self.ear.next() else { return };
             let at = usize::from(partition.0);
             self.note(format!("told {partition} {told:?}"));
             let mut effects = Vec::new();
@@ -542,16 +505,6 @@ fn partition_of_user(user: &str) -> usize {
 /// Whether the refusal is the outcome of a decision, not a call turned away.
 fn refusal_follows_decision(refusal: &owner::Refusal) -> bool {
     matches!(refusal, owner::Refusal::TooMany(_) | owner::Refusal::Restore(_))
-}
-
-fn open_journal(disk: &FaultyDisk) -> Result<LocalJournal, StoreError> {
-    let options =
-        JournalOptions { file_bytes: 4 << 10, threads: false, ..JournalOptions::default() };
-    LocalJournal::open_on(Arc::new(disk.clone()), Path::new(DIR), options)
-}
-
-fn stream(partition: u16) -> StreamId {
-    StreamId { incarnation: Incarnation(1), partition: PartitionId(partition) }
 }
 
 fn as_mark<'a>(user: &'a str, mark: &'a ModelMark, rules: &Rules) -> Mark<'a> {

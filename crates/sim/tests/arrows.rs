@@ -49,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
             "queue",
             "history",
+            "danmaku",
             "catalogue",
             "gateway",
             "server",

@@ -3,47 +3,52 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tideline_sim::run;
-use tideline_sim::sabotage::{self, Broken};
+use tideline_sim::{Report, danmaku, run, sabotage};
 
 /// How many seeds a test run covers; more with `TIDELINE_SIM_SEEDS`.
-fn seeds() -> u64 {
-    std::env::var("TIDELINE_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
+fn seeds(default: u64) -> u64 {
+    std::env::var("TIDELINE_SIM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
 /// One after the other: a rule is broken for a thread, the hook for them all.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-fn holds(seed: u64) -> bool {
+type Product = fn(u64) -> Report;
+
+fn holds(run: Product, seed: u64) -> bool {
     catch_unwind(AssertUnwindSafe(|| run(seed))).is_ok()
 }
 
-#[test]
-fn a_the_same_seed_gives_the_same_trace() {
+fn the_trace_is_the_same(run: Product) {
     for seed in 0..20 {
         assert_eq!(run(seed), run(seed), "seed {seed}");
     }
     assert_ne!(run(1).trace, run(2).trace);
 }
 
-#[test]
-fn every_seed_holds() {
+fn all_hold(run: Product, seeds: u64, name: &str) {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let broken: Vec<u64> = (0..seeds()).filter(|&seed| !holds(seed)).collect();
-    let again: Vec<String> =
-        broken.iter().take(5).map(|seed| format!("cargo run -p tideline-sim -- {seed}")).collect();
+    let broken: Vec<u64> = (0..seeds).filter(|&seed| !holds(run, seed)).collect();
+    let again: Vec<String> = broken
+        .iter()
+        .take(5)
+        .map(|seed| format!("cargo run -p tideline-sim -- {name} {seed}"))
+        .collect();
     assert!(broken.is_empty(), "{} seeds fail; to see: {}", broken.len(), again.join(" / "));
 }
 
-#[test]
-fn each_broken_rule_is_found() {
+fn each_is_found<Rule: Copy + std::fmt::Debug>(
+    run: Product,
+    rules: &[Rule],
+    set: fn(Option<Rule>),
+) {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // What fails here is meant to: its backtraces would hide the answer.
     std::panic::set_hook(Box::new(|_| ()));
-    for rule in Broken::ALL {
-        sabotage::set(Some(rule));
-        let found: Option<u64> = (0..500).find(|&seed| !holds(seed));
-        sabotage::set(None);
+    for &rule in rules {
+        set(Some(rule));
+        let found: Option<u64> = (0..500).find(|&seed| !holds(run, seed));
+        set(None);
         if found.is_none() {
             _ = std::panic::take_hook();
         }
@@ -51,4 +56,31 @@ fn each_broken_rule_is_found() {
         println!("{rule:?} is found by seed {}", found.unwrap_or_default());
     }
     _ = std::panic::take_hook();
+}
+
+#[test]
+fn a_the_same_seed_gives_the_same_trace() {
+    the_trace_is_the_same(run);
+    the_trace_is_the_same(danmaku::run);
+}
+
+#[test]
+fn every_seed_of_history_holds() {
+    all_hold(run, seeds(500), "history");
+}
+
+#[test]
+fn every_seed_of_danmaku_holds() {
+    all_hold(danmaku::run, seeds(1_000), "danmaku");
+}
+
+#[test]
+fn each_broken_rule_of_history_is_found() {
+    each_is_found(run, &sabotage::Broken::ALL, sabotage::set);
+}
+
+#[test]
+fn each_broken_rule_of_danmaku_is_found() {
+    use tideline_danmaku::sabotage::{Broken, set};
+    each_is_found(danmaku::run, &Broken::ALL, set);
 }
