@@ -5,6 +5,8 @@
 //!   server may therefore be in.
 //! - [`server`], [`http`], [`reading`], [`session`]: starts a server, asks it,
 //!   reads it whole, and compares.
+//! - [`comments`]: the same of comments across a video, with a ledger of their
+//!   own.
 //! - [`trail`]: records what a process does to a folder, call by call.
 //! - [`image`]: from a trail and a moment, folders that a disk may legally
 //!   leave behind when the power goes.
@@ -17,6 +19,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod comments;
 pub mod http;
 pub mod image;
 pub mod ledger;

@@ -5,6 +5,7 @@
 //! instead of 50. A failure prints what to type to see it again: requests are
 //! the same for the same seed, instants are not.
 
+mod comments;
 mod kills;
 mod retry;
 
