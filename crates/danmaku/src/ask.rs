@@ -288,6 +288,9 @@ pub enum Changes {
         since: Seq,
         /// At least `since`, or the caller knows a future that never was.
         through: Seq,
+        /// The last segment, where the duration is known: it shows what lies
+        /// behind its end, too.
+        end: Option<u32>,
         /// Each with its number.
         events: Vec<(Seq, Event)>,
     },

@@ -5,7 +5,7 @@
 //! owner decides), [`outcome`] (what is logged), [`video`] (a video in memory),
 //! [`rows`] (at rest), [`owner`] (one partition: order, acknowledgement, tiers),
 //! `task` (the threads and waits around owners), [`Danmaku`] (the handle). Beside
-//! these: [`segment`] (ready bytes), [`room`] (live), [`filters`] and [`flag`]
+//! these: [`segment`] (ready bytes), [`filters`] and [`flag`]
 //! (what a viewer wants), [`erase`] (what leaves the files).
 //!
 //! Knows nothing of HTTP, sockets, titles or which engine stands behind a seam.
@@ -40,7 +40,6 @@ pub mod owner;
 mod personal;
 pub mod reads;
 pub mod recovery;
-pub mod room;
 pub mod rows;
 pub mod rules;
 #[cfg(feature = "sabotage")]

@@ -271,7 +271,10 @@ pub(crate) fn read(video: &Video, op: &Op, seq: Seq) -> Answer {
         Op::Changes { since } => {
             let events = if *since > seq { None } else { video.changes_since(*since) };
             Answer::Changes(match events {
-                Some(events) => Changes::Range { since: *since, through: seq, events },
+                Some(events) => {
+                    let (since, end) = (*since, video.end());
+                    Changes::Range { since, through: seq, end, events }
+                }
                 None => Changes::Lagged { through: seq },
             })
         }

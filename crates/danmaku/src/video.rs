@@ -330,8 +330,7 @@ impl Video {
     pub fn stretches(&self, n: u32) -> Option<RangeInclusive<u16>> {
         let count = self.segments();
         let first = u16::try_from(n.checked_sub(1)?).ok().filter(|_| n <= count)?;
-        let is_end = n == count && self.settings.duration_ms.is_some();
-        Some(first..=if is_end { u16::MAX } else { first })
+        Some(first..=if self.end() == Some(n) { u16::MAX } else { first })
     }
 
     /// What some stretches show, but for scripts and BAS: by pool, time, id.
@@ -352,10 +351,13 @@ impl Video {
     /// How many segments there are, at least 1: as the duration says, or as far
     /// as the last comment that is shown.
     pub fn segments(&self) -> u32 {
-        match self.settings.duration_ms {
-            Some(duration) => duration.div_ceil(STRETCH_MS).max(1),
-            None => self.comments.last_key_value().map_or(1, |((at, _), _)| u32::from(*at) + 1),
-        }
+        let seen = || self.comments.last_key_value().map_or(1, |((at, _), _)| u32::from(*at) + 1);
+        self.end().unwrap_or_else(seen)
+    }
+
+    /// The last segment, where the duration is known.
+    pub fn end(&self) -> Option<u32> {
+        Some(self.settings.duration_ms?.div_ceil(STRETCH_MS).max(1))
     }
 
     /// What happened after `since`, in order; `None` if not all of it is known.

@@ -285,7 +285,7 @@ impl Filler<'_> {
 
 /// Takes what happened into the body; false if it must be built anew.
 fn patch(maker: &Bodies, kept: &mut Kept, changes: Changes) -> bool {
-    let Changes::Range { since, through, events } = changes else { return false };
+    let Changes::Range { since, through, events, .. } = changes else { return false };
     if through < since {
         return false;
     }

@@ -8,6 +8,7 @@ const PURE: &[&str] = &[
     "types/src",
     "wire/src",
     "store/src/codec.rs",
+    "gateway/src/live/follow.rs",
     "history/src/facts.rs",
     "history/src/id.rs",
     "history/src/kinds.rs",
@@ -39,7 +40,6 @@ const PURE: &[&str] = &[
     "danmaku/src/owner",
     "danmaku/src/reads.rs",
     "danmaku/src/item.rs",
-    "danmaku/src/room.rs",
     "danmaku/src/rows.rs",
     "danmaku/src/rules.rs",
     "danmaku/src/rules",
@@ -69,6 +69,8 @@ const PURE: &[&str] = &[
     "queue/src/producers.rs",
     "queue/src/topic.rs",
     "operators/src",
+    "queue/src/view/lag.rs",
+    "queue/src/view/replay.rs",
 ];
 
 /// What would make a core impure.

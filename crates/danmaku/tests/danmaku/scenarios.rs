@@ -216,7 +216,7 @@ fn a_room_that_joins_at_a_snapshot_misses_nothing_and_sees_nothing_twice() {
     let Answer::Changes(changes) = p.ask("v", Op::Changes { since: snapshot.seq }) else {
         panic!()
     };
-    let Changes::Range { since, through, events } = changes else { panic!() };
+    let Changes::Range { since, through, events, .. } = changes else { panic!() };
     assert_eq!(since, snapshot.seq);
     assert!(matches!(&events[0].1, Event::Shown(c) if c.id == id));
     assert!(matches!(&events[1].1, Event::Changed(c) if c.index.rank == Rank::Recommended));

@@ -5,6 +5,7 @@ use tideline_danmaku::ask::Posted;
 use tideline_danmaku::comment::{Draft, State};
 use tideline_history::mark::Path;
 use tideline_types::UserId;
+use tideline_types::limits::VIDEO_BYTES_MAX;
 use tideline_wire::danmaku::{Item, Mode, Pool, proto};
 use tideline_wire::json::{self, SayJson, UpJson, push_str, push_string, push_u64};
 use tideline_wire::live::{self, Up};
@@ -19,6 +20,8 @@ use crate::intake::{Intake, day_flag};
 use crate::op::Op;
 use crate::problem::Problem;
 
+/// Bytes of a room's name: `video:` and the video's id.
+const ROOM_BYTES_MAX: usize = 6 + VIDEO_BYTES_MAX;
 /// Bytes of a mark in JSON, about; to guess how many a frame holds.
 const MARK_BYTES: usize = 100;
 
@@ -41,8 +44,30 @@ pub(super) enum Done {
     Left(Option<Box<str>>),
 }
 
-/// Or what did not work, with the frame's id (0 = none).
-type Taken = Result<Done, (u64, Problem)>;
+/// What did not work.
+pub(super) struct Refused {
+    /// The frame's (0 = none).
+    pub(super) id: u64,
+    /// That was not joined.
+    pub(super) room: Option<String>,
+    pub(super) problem: Problem,
+}
+
+type Taken = Result<Done, Refused>;
+
+impl Refused {
+    /// A frame of that id.
+    pub(super) fn frame(id: u64, problem: Problem) -> Self {
+        Self { id, room: None, problem }
+    }
+
+    /// A frame of that id, which was to join `room`.
+    pub(super) fn room(id: u64, room: &str, problem: Problem) -> Self {
+        // One that is too long is none.
+        let room = Some(room.to_owned()).filter(|room| room.len() <= ROOM_BYTES_MAX);
+        Self { id, room, problem }
+    }
+}
 
 impl Encoding {
     pub(super) const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
@@ -63,17 +88,22 @@ impl Encoding {
         }
     }
 
-    /// The frame that tells of a problem.
-    pub(super) fn error(self, id: u64, problem: &Problem) -> Message {
+    /// The frame that tells what did not work.
+    pub(super) fn error(self, Refused { id, room, problem }: Refused) -> Message {
         let code = problem.code.as_str();
         let retry_after_ms = problem.retry_after.map_or(0, |wait| wait.as_millis() as u64);
         if self == Self::Protobuf {
             let detail = problem.detail.clone().into_owned();
-            let error = v1::Error { id, code: code.into(), detail, retry_after_ms };
+            let (code, room) = (code.into(), room.unwrap_or_default());
+            let error = v1::Error { id, code, detail, retry_after_ms, room };
             return down(v1::down::What::Error(error));
         }
         let mut out = b"{\"type\":\"error\"".to_vec();
         push_id(&mut out, id);
+        if let Some(room) = room {
+            push_str(&mut out, ",\"room\":");
+            push_string(&mut out, &room);
+        }
         push_str(&mut out, ",\"code\":");
         push_string(&mut out, code);
         push_str(&mut out, ",\"detail\":");
@@ -88,11 +118,13 @@ impl Encoding {
 }
 
 async fn take_json(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
-    let UpJson { id, say } = json::read_up(frame).map_err(|fault| (0, fault.into()))?;
+    let UpJson { id, say } =
+        json::read_up(frame).map_err(|fault| Refused::frame(0, fault.into()))?;
     let id = id.unwrap_or(0);
     match say {
         SayJson::Progress(progress) => {
-            let taken = marks_json(gateway, caller, progress).await.map_err(|no| (id, no))?;
+            let taken =
+                marks_json(gateway, caller, progress).await.map_err(|no| Refused::frame(id, no))?;
             let mut out = b"{\"type\":\"ack\"".to_vec();
             push_id(&mut out, id);
             out.push(b',');
@@ -101,12 +133,12 @@ async fn take_json(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
         }
         SayJson::Join { room, from_seq } => {
             let joined = Member::join(gateway, caller, &room, from_seq, Encoding::Json).await;
-            Ok(Done::Joined(id, joined.map_err(|no| (id, no))?))
+            Ok(Done::Joined(id, joined.map_err(|no| Refused::room(id, &room, no))?))
         }
         SayJson::Leave { room } => leave(id, room.as_deref()),
         SayJson::Post { room, post } => {
             let posted = speak(gateway, caller, &room, draft_of(&post)).await;
-            let (video, posted) = posted.map_err(|no| (id, no))?;
+            let (video, posted) = posted.map_err(|no| Refused::frame(id, no))?;
             let mut out = b"{\"type\":\"said\"".to_vec();
             push_id(&mut out, id);
             push_str(&mut out, ",\"room\":");
@@ -147,25 +179,25 @@ async fn marks_json(
 }
 
 async fn take_protobuf(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Taken {
-    let up = live::read_up(frame).map_err(|bad| (0, Problem::invalid(format!("frame: {bad}"))))?;
+    let bad = |what: String| Refused::frame(0, Problem::invalid(format!("frame: {what}")));
+    let up = live::read_up(frame).map_err(|error| bad(error.to_string()))?;
     match up {
         Up::Progress(batch) => {
             let taken = record::take(gateway, caller, Op::Live, batch, caller.user.as_ref()).await;
             let id = || tideline_wire::read_batch(batch, |_| ()).map_or(0, |head| head.id);
-            let taken = taken.map_err(|no| (id(), no))?;
+            let taken = taken.map_err(|no| Refused::frame(id(), no))?;
             Ok(Done::Answer(down(v1::down::What::Ack(taken))))
         }
         Up::Join(join) => {
             let encoding = Encoding::Protobuf;
             let joined = Member::join(gateway, caller, &join.room, join.from_seq, encoding).await;
-            Ok(Done::Joined(0, joined.map_err(|no| (0, no))?))
+            Ok(Done::Joined(0, joined.map_err(|no| Refused::room(0, &join.room, no))?))
         }
         Up::Leave(left) => leave(0, Some(&*left.room).filter(|room| !room.is_empty())),
         Up::Post(post) => {
-            let draft = draft_of_protobuf(&post).map_err(|no| (post.id, no))?;
-            let said =
-                speak(gateway, caller, &post.room, draft).await.map_err(|no| (post.id, no))?;
-            let (video, posted) = said;
+            let draft = draft_of_protobuf(&post).map_err(|no| Refused::frame(post.id, no))?;
+            let said = speak(gateway, caller, &post.room, draft).await;
+            let (video, posted) = said.map_err(|no| Refused::frame(post.id, no))?;
             let mut element = Vec::new();
             proto::put_item(&mut element, &gateway.inner.danmaku.item(video, &posted.comment));
             let state = posted.comment.index.state;
@@ -178,7 +210,7 @@ async fn take_protobuf(gateway: &Gateway, caller: &Caller, frame: &[u8]) -> Take
                 reason: reason.into(),
             }))))
         }
-        Up::Nothing => Err((0, Problem::invalid("frame: says nothing that this server knows"))),
+        Up::Nothing => Err(bad("says nothing that this server knows".into())),
     }
 }
 
@@ -190,7 +222,7 @@ fn admit(gateway: &Gateway, caller: &Caller, user: Option<&UserId>) -> Result<()
 }
 
 fn leave(id: u64, room: Option<&str>) -> Taken {
-    let video = room.map(video_of).transpose().map_err(|no| (id, no))?;
+    let video = room.map(video_of).transpose().map_err(|no| Refused::frame(id, no))?;
     Ok(Done::Left(video.map(Into::into)))
 }
 

@@ -7,6 +7,7 @@
 //! many, nothing is read. A peer who does not take what is sent, or misses two
 //! pings, is dropped. On a stop the connection is closed with 1001.
 
+mod follow;
 mod frames;
 mod push;
 mod rooms;
@@ -30,7 +31,7 @@ use crate::auth::Caller;
 use crate::http::Call;
 use crate::op::Op;
 use crate::problem::Problem;
-use frames::{Done, Encoding};
+use frames::{Done, Encoding, Refused};
 pub(crate) use rooms::Rooms;
 
 /// Writes of one connection under way at once.
@@ -150,7 +151,8 @@ impl Live {
                 if rooms.len() >= ROOMS_MAX && !rooms.contains_key(&video) {
                     let detail = format!("room: at most {ROOMS_MAX} on one connection");
                     let problem = Problem::new(Code::Conflict, detail);
-                    return send(down, self.encoding.error(id, &problem)).await;
+                    let refused = Refused::room(id, &format!("video:{video}"), problem);
+                    return send(down, self.encoding.error(refused)).await;
                 }
                 let start = (member, self.gateway.clone());
                 let pushes = futures_util::stream::unfold(start, async |(mut member, gateway)| {
@@ -175,16 +177,16 @@ impl Live {
     async fn take(&self, frame: bytes::Bytes) -> Done {
         let started = Instant::now();
         let taken = match self.gateway.enter() {
-            Err(problem) => Err((0, problem)),
+            Err(problem) => Err(Refused::frame(0, problem)),
             Ok(_under_way) => {
                 let work = self.encoding.take(&self.gateway, &self.caller, &frame);
-                let late = |_| Err((0, Problem::late()));
+                let late = |_| Err(Refused::frame(0, Problem::late()));
                 timeout(self.gateway.deadline(), work).await.unwrap_or_else(late)
             }
         };
-        let code = taken.as_ref().err().map(|(_, problem)| problem.code);
+        let code = taken.as_ref().err().map(|refused| refused.problem.code);
         self.gateway.inner.meters.count(Op::Live, started.elapsed(), code);
-        taken.unwrap_or_else(|(id, problem)| Done::Answer(self.encoding.error(id, &problem)))
+        taken.unwrap_or_else(|refused| Done::Answer(self.encoding.error(refused)))
     }
 }
 

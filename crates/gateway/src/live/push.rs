@@ -12,15 +12,17 @@ use tideline_wire::danmaku::{json, proto};
 use tideline_wire::json::{push_i64, push_str, push_string, push_u64};
 use tideline_wire::{live, live_v1 as v1};
 
+use super::follow::Range;
 use super::frames::Encoding;
 use crate::Gateway;
 
 /// What happened after one number and through another.
 pub(super) struct Push {
-    pub(super) after: Seq,
-    pub(super) through: Seq,
-    pub(super) viewers: usize,
-    pub(super) events: Vec<(Seq, Event)>,
+    pub(super) range: Range,
+    viewers: usize,
+    /// The last segment, where that is known.
+    end: Option<u32>,
+    events: Vec<(Seq, Event)>,
     video: Arc<str>,
     /// The events, each with its number and segment.
     told: Vec<Told>,
@@ -44,36 +46,45 @@ impl Push {
     pub(super) fn new(
         gateway: &Gateway,
         video: &Arc<str>,
-        after: Seq,
-        through: Seq,
+        range: Range,
         viewers: usize,
+        end: Option<u32>,
         events: Vec<(Seq, Event)>,
     ) -> Self {
         let told = events.iter().filter_map(|(seq, event)| {
-            let (segment, what) = match event {
+            let (stretch, what) = match event {
                 Event::Shown(comment) | Event::Changed(comment) => {
                     // Scripts and BAS come in packs of their own.
                     if comment.index.is_special() {
                         return None;
                     }
-                    (segment_of(comment), comment_of(gateway, video, comment))
+                    (stretch_of(comment.index.progress_ms), comment_of(gateway, video, comment))
                 }
-                Event::Hidden(id) => (u32::from(id.stretch()) + 1, What::Gone(*id)),
+                Event::Hidden(id) => (id.stretch(), What::Gone(*id)),
                 Event::Settings(_) => return None,
             };
+            // The last one shows what lies behind its end, too.
+            let segment = (u32::from(stretch) + 1).min(end.unwrap_or(u32::MAX));
             Some(Told { seq: *seq, segment, what })
         });
         let told = told.collect();
         Self {
-            after,
-            through,
+            range,
             viewers,
+            end,
             video: video.clone(),
             told,
             events,
             json: OnceLock::new(),
             protobuf: OnceLock::new(),
         }
+    }
+
+    /// What of it comes after `seq`.
+    pub(super) fn after(&self, gateway: &Gateway, seq: Seq) -> Self {
+        let new = self.events.iter().filter(|(at, _)| *at > seq).cloned().collect();
+        let range = Range { after: seq, through: self.range.through };
+        Self::new(gateway, &self.video, range, self.viewers, self.end, new)
     }
 
     pub(super) fn frame(&self, encoding: Encoding) -> Message {
@@ -86,7 +97,7 @@ impl Push {
     }
 
     fn write_json(&self) -> Utf8Bytes {
-        let mut out = head("danmaku", &self.video, self.through);
+        let mut out = head("danmaku", &self.video, self.range.through);
         push_str(&mut out, ",\"viewers\":");
         push_u64(&mut out, self.viewers as u64);
         push_str(&mut out, ",\"items\":[");
@@ -127,7 +138,7 @@ impl Push {
         };
         live::write_down(v1::down::What::Danmaku(v1::Danmaku {
             room: format!("video:{}", self.video),
-            seq: self.through.0,
+            seq: self.range.through.0,
             viewers: u32::try_from(self.viewers).unwrap_or(u32::MAX),
             events: self.told.iter().map(event).collect(),
         }))
@@ -148,11 +159,6 @@ pub(super) fn lagged(encoding: Encoding, video: &str, seq: Seq) -> Message {
             Message::Binary(live::write_down(v1::down::What::Lagged(lagged)).into())
         }
     }
-}
-
-/// The segment, from 1, that a comment lies in.
-fn segment_of(comment: &Comment) -> u32 {
-    u32::from(stretch_of(comment.index.progress_ms)) + 1
 }
 
 fn comment_of(gateway: &Gateway, video: &str, comment: &Comment) -> What {

@@ -5,9 +5,8 @@
 //! ```
 //!
 //! A member first gets what happened since the number that it came with, then
-//! each push that goes beyond: no gap, and nothing twice. A push is written once
-//! for all. A member that falls behind by [`PUSHES_KEPT`] is told from where
-//! pushes go on, and holds up nobody.
+//! each push that goes beyond; `follow` says which. A push is written once for
+//! all. A member that falls behind by [`PUSHES_KEPT`] holds up nobody.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,13 +14,13 @@ use std::time::Duration;
 
 use axum::extract::ws::Message;
 use tideline_danmaku::ask::Changes;
-use tideline_danmaku::video::Event;
 use tideline_types::Seq;
 use tideline_types::limits::VIDEO_BYTES_MAX;
 use tideline_wire::Code;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::follow::{Follower, Range, Tell, Teller};
 use super::frames::Encoding;
 use super::push::{self, Push};
 use crate::Gateway;
@@ -41,7 +40,7 @@ pub(crate) struct Rooms {
 
 /// What a room tells.
 pub(super) enum News {
-    /// What happened after one number and through another.
+    /// What happened in a range.
     Push(Push),
     /// Too much happened: load again what does not hold everything through
     /// this.
@@ -53,8 +52,7 @@ pub(super) struct Member {
     video: Arc<str>,
     encoding: Encoding,
     news: broadcast::Receiver<Arc<News>>,
-    /// Everything through this was told.
-    at: Seq,
+    follower: Follower,
     due: VecDeque<Arc<News>>,
 }
 
@@ -99,9 +97,10 @@ impl Rooms {
 }
 
 /// Tells a room what happens after `at`, until nobody is in it.
-async fn run(gateway: Gateway, video: Arc<str>, room: broadcast::Sender<Arc<News>>, mut at: Seq) {
+async fn run(gateway: Gateway, video: Arc<str>, room: broadcast::Sender<Arc<News>>, at: Seq) {
     let danmaku = gateway.inner.danmaku.clone();
     let mut watch = danmaku.watch(&video);
+    let mut teller = Teller::new(at);
     let batch = Duration::from_millis(gateway.inner.options.danmaku.batch_ms);
     // What happened before the watch began is not told by it.
     let mut changed = true;
@@ -116,35 +115,31 @@ async fn run(gateway: Gateway, video: Arc<str>, room: broadcast::Sender<Arc<News
         if gateway.inner.rooms.close_if_empty(&video, &room) {
             return;
         }
-        let changes = danmaku.changes_since(&video, at).await;
+        let changes = danmaku.changes_since(&video, teller.asked()).await;
         changed = changes.is_err();
         let news = match changes {
-            Ok(Changes::Range { through, events, .. }) if events.is_empty() => {
-                at = at.max(through);
-                continue;
-            }
-            Ok(Changes::Range { through, events, .. }) => {
+            Ok(Changes::Range { through, end, events, .. }) => {
+                let Some(range) = teller.hear(through, !events.is_empty()) else { continue };
                 let viewers = room.receiver_count();
-                News::Push(Push::new(&gateway, &video, at, through, viewers, events))
+                News::Push(Push::new(&gateway, &video, range, viewers, end, events))
             }
-            Ok(Changes::Lagged { through }) => News::Lagged(through),
+            Ok(Changes::Lagged { through }) => News::Lagged(teller.lag(through).through),
             // Tried again: nothing was told.
             Err(_) => {
                 tokio::time::sleep(batch.max(Duration::from_millis(100))).await;
                 continue;
             }
         };
-        at = news.through();
         // Errs when nobody is there.
         let _ = room.send(Arc::new(news));
     }
 }
 
 impl News {
-    fn through(&self) -> Seq {
+    fn range(&self) -> Range {
         match self {
-            Self::Push(push) => push.through,
-            Self::Lagged(through) => *through,
+            Self::Push(push) => push.range,
+            Self::Lagged(through) => Range { after: *through, through: *through },
         }
     }
 }
@@ -167,14 +162,15 @@ impl Member {
         let (news, viewers) = gateway.inner.rooms.enter(gateway, &video, now);
         let from = from.map_or(now, Seq);
         let first = match danmaku.changes_since(&video, from).await? {
-            Changes::Range { through, events, .. } if through >= from => {
-                News::Push(Push::new(gateway, &video, from, through, viewers, events))
+            Changes::Range { through, end, events, .. } if through >= from => {
+                let range = Range { after: from, through };
+                News::Push(Push::new(gateway, &video, range, viewers, end, events))
             }
             // A future that never was.
             Changes::Range { through, .. } | Changes::Lagged { through } => News::Lagged(through),
         };
-        let at = first.through();
-        Ok(Self { video, encoding, news, at, due: VecDeque::from([Arc::new(first)]) })
+        let follower = Follower::new(first.range().through);
+        Ok(Self { video, encoding, news, follower, due: VecDeque::from([Arc::new(first)]) })
     }
 
     /// The video whose room it is.
@@ -190,40 +186,26 @@ impl Member {
                 None => self.news.recv().await,
             };
             match news {
-                Ok(news) => {
-                    if let Some(news) = self.beyond(gateway, news) {
-                        self.at = news.through();
-                        self.due.push_back(news);
-                    }
-                }
-                Err(RecvError::Lagged(_)) => {
-                    let next = self.news.recv().await.ok()?;
-                    let from = match &*next {
-                        News::Push(push) => push.after,
-                        News::Lagged(through) => *through,
-                    };
-                    self.at = next.through();
-                    self.due.push_back(Arc::new(News::Lagged(from)));
-                    self.due.push_back(next);
-                }
+                Ok(news) => self.hear(gateway, news),
+                // What was missed shows in the next range.
+                Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
             }
         }
     }
 
-    /// What of `news` was not told yet.
-    fn beyond(&self, gateway: &Gateway, news: Arc<News>) -> Option<Arc<News>> {
-        match &*news {
-            News::Push(push) if push.through <= self.at => None,
-            News::Push(push) if push.after >= self.at => Some(news),
-            News::Push(push) => {
-                let new: Vec<(Seq, Event)> =
-                    push.events.iter().filter(|(seq, _)| *seq > self.at).cloned().collect();
-                let push =
-                    Push::new(gateway, &self.video, self.at, push.through, push.viewers, new);
-                Some(Arc::new(News::Push(push)))
+    fn hear(&mut self, gateway: &Gateway, news: Arc<News>) {
+        let told = self.follower.hear(news.range());
+        if let Tell::Lagged(from) = told {
+            self.due.push_back(Arc::new(News::Lagged(from)));
+        }
+        match (told, &*news) {
+            (Tell::Nothing, _) | (_, News::Lagged(_)) => {}
+            (Tell::All | Tell::Lagged(_), News::Push(_)) => self.due.push_back(news),
+            (Tell::After(seq), News::Push(push)) => {
+                let rest = push.after(gateway, seq);
+                self.due.push_back(Arc::new(News::Push(rest)));
             }
-            News::Lagged(through) => (*through > self.at).then_some(news),
         }
     }
 

@@ -231,3 +231,38 @@ async fn a_comment_is_said_over_the_connection_and_taken_back_in_the_room() {
     let full = json!({"type": "say", "id": 5, "room": "attic", "comment": comment});
     assert_eq!(say(&mut other, full).await["code"], "not_found");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_that_is_refused_names_its_room() {
+    let served = serve(AuthMode::None).await;
+    let mut socket = served.connect(None, "").await.unwrap();
+    let refused = say(&mut socket, json!({"type": "join", "room": "attic"})).await;
+    assert_eq!((&refused["code"], &refused["room"]), (&json!("not_found"), &json!("attic")));
+    for n in 0..16 {
+        let joined = say(&mut socket, json!({"type": "join", "room": format!("video:{n}")})).await;
+        assert_eq!(joined["type"], "danmaku");
+    }
+    let refused = say(&mut socket, json!({"type": "join", "room": "video:16"})).await;
+    assert_eq!((&refused["code"], &refused["room"]), (&json!("conflict"), &json!("video:16")));
+
+    let mut socket = served.connect(Some("tideline.v1.pb"), "").await.unwrap();
+    let join = live_v1::Join { room: "attic".into(), from_seq: None };
+    let up = live_v1::Up { say: Some(live_v1::up::Say::Join(join)) };
+    socket.send(Message::binary(up.encode_to_vec())).await.unwrap();
+    let down = live_v1::Down::decode(next(&mut socket).await.into_data()).unwrap();
+    let Some(live_v1::down::What::Error(error)) = down.what else { panic!("{down:?}") };
+    assert_eq!((&*error.code, &*error.room), ("not_found", "attic"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_behind_the_end_is_pushed_into_the_last_segment() {
+    let served = serve(AuthMode::None).await;
+    let settings = json!({"duration_ms": 360_000}).to_string();
+    served.site.call("PUT", "/v1/videos/v/danmaku/settings", &settings).await.expect(200);
+    let mut socket = served.connect(None, "").await.unwrap();
+    say(&mut socket, json!({"type": "join", "room": "video:v"})).await;
+    post(&served, "at the end", 360_000).await;
+    assert_eq!(heard(&mut socket, "at the end").await, [("at the end".to_owned(), 1)]);
+    let segment = served.site.get("/v1/videos/v/danmaku/segments/1").await.expect(200);
+    assert!(segment.to_string().contains("at the end"), "{segment}");
+}
