@@ -26,6 +26,7 @@ mod op;
 mod openapi;
 pub mod options;
 mod page;
+mod player;
 mod problem;
 mod rates;
 mod serve;

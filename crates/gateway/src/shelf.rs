@@ -1,8 +1,8 @@
 //! Ready bodies of segments: the first level, in memory.
 //!
 //! The body as it is built is kept current: a read asks what happened since
-//! and patches it. A compressed form is made anew at most once a second. Who
-//! finds a form that is fresh enough takes it without asking anyone; of those
+//! and patches it; a player's form is made as a whole, where something has
+//! happened. A compressed form is made anew at most once a second. Who finds a form that is fresh enough takes it without asking anyone; of those
 //! who do not, one fills and the rest wait for it. While a fill fails, what is
 //! there is handed out, however old.
 //!
@@ -22,6 +22,7 @@ use tideline_types::Seq;
 use tideline_wire::danmaku::ass;
 
 use crate::Gateway;
+use crate::player::Form;
 use crate::problem::Problem;
 
 /// A compressed form is this old at most, in ms.
@@ -38,6 +39,8 @@ pub(crate) enum Kind {
     Body(Format),
     /// As subtitles.
     Subtitles,
+    /// All comments, as a player takes them.
+    Player(Form),
 }
 
 /// How bytes are compressed.
@@ -200,8 +203,8 @@ impl Entry {
     /// What may be handed out without a question.
     fn fresh(&self, kind: Kind, packing: Packing, now: u64) -> Option<Arc<Ready>> {
         let age_max = match (kind, packing) {
-            // The form that changes with every change.
-            (Kind::Body(_), Packing::Identity) => return None,
+            // The forms that change with every change.
+            (Kind::Body(_) | Kind::Player(_), Packing::Identity) => return None,
             _ => PACKED_MS_MAX,
         };
         self.ready(kind, packing)
@@ -229,12 +232,7 @@ impl Filler<'_> {
         let maker = danmaku.bodies(self.video);
         let format = match kind {
             Kind::Body(format) => format,
-            Kind::Subtitles => {
-                let Some(snapshot) = self.snapshot().await? else { return Ok(None) };
-                let bytes = maker.subtitles(&snapshot, ass::Options::default());
-                let hash = hash_of(&bytes);
-                return Ok(Some(self.put(kind, packing, &bytes, hash, snapshot.seq)));
-            }
+            Kind::Subtitles | Kind::Player(_) => return self.whole(kind, packing).await,
         };
         let current = match bodies.get_mut(&format) {
             Some(kept) => {
@@ -254,6 +252,26 @@ impl Filler<'_> {
         Ok(Some(self.put(kind, packing, body.bytes(), *hash, body.seq())))
     }
 
+    /// A form that is made as a whole, unless nothing has happened to the one
+    /// that is there.
+    async fn whole(&self, kind: Kind, packing: Packing) -> Result<Option<Found>, Refusal> {
+        let danmaku = &self.gateway.inner.danmaku;
+        if let Some(ready) = self.entry.ready(kind, packing)
+            && let Changes::Range { through, events, .. } =
+                danmaku.changes_since(self.video, ready.seq()).await?
+            && events.is_empty()
+        {
+            return Ok(Some(self.still(ready, through)));
+        }
+        let Some(snapshot) = self.snapshot().await? else { return Ok(None) };
+        let bytes = match kind {
+            Kind::Player(form) => form.body(danmaku, self.video, &snapshot, usize::MAX),
+            _ => danmaku.bodies(self.video).subtitles(&snapshot, ass::Options::default()),
+        };
+        let hash = hash_of(&bytes);
+        Ok(Some(self.put(kind, packing, &bytes, hash, snapshot.seq)))
+    }
+
     async fn snapshot(&self) -> Result<Option<Snapshot>, Refusal> {
         let danmaku = &self.gateway.inner.danmaku;
         match self.segment {
@@ -262,12 +280,17 @@ impl Filler<'_> {
         }
     }
 
+    /// A form that is there holds everything through `seq`.
+    fn still(&self, ready: Arc<Ready>, seq: Seq) -> Found {
+        ready.seq.fetch_max(seq.0, Ordering::Relaxed);
+        ready.known.store(self.now, Ordering::Relaxed);
+        Found { ready, hit: true }
+    }
+
     /// Makes a form of `bytes`, unless the one that is there is of the same.
     fn put(&self, kind: Kind, packing: Packing, bytes: &[u8], hash: u64, seq: Seq) -> Found {
         if let Some(ready) = self.entry.ready(kind, packing).filter(|ready| ready.hash == hash) {
-            ready.seq.fetch_max(seq.0, Ordering::Relaxed);
-            ready.known.store(self.now, Ordering::Relaxed);
-            return Found { ready, hit: true };
+            return self.still(ready, seq);
         }
         let etag = format!("\"{hash:016x}{}\"", packing.suffix());
         let ready = Arc::new(Ready {

@@ -7,14 +7,16 @@
 use axum::response::Response;
 use tideline_danmaku::comment::Draft;
 use tideline_wire::Code;
-use tideline_wire::danmaku::dplayer::Version;
-use tideline_wire::danmaku::{Item, artplayer, dplayer, xml};
+use tideline_wire::danmaku::{Item, dplayer};
 use tideline_wire::json::{push_str, push_string, push_u64};
 
 use super::door::{self, Call};
+use super::segments::{self, Asked};
 use crate::Gateway;
 use crate::op::Op;
+use crate::player::Form;
 use crate::problem::Problem;
+use crate::shelf::Kind;
 
 /// The codes of DPlayer's answers: 0 is success, anything else shows `msg`.
 const DPLAYER_OK: &str = "{\"code\":0}";
@@ -22,27 +24,17 @@ const DPLAYER_OK: &str = "{\"code\":0}";
 pub(super) async fn dplayer(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     gateway.may_read_comments(&call.caller)?;
     let video = call.query.one("id")?.unwrap_or_default().to_owned();
-    let max = call.query.number("max")?.map_or(usize::MAX, |max| max as usize);
-    drop(call);
-    let mut out = Vec::new();
-    dplayer::put_head(&mut out, Version::V3);
-    let mut left = max;
-    each(&gateway, &video, |item| {
-        if left == 0 {
-            return;
-        }
-        let end = out.len();
-        if left < max {
-            out.extend_from_slice(dplayer::SEPARATOR);
-        }
-        match dplayer::put_item(&mut out, Version::V3, item) {
-            true => left -= 1,
-            false => out.truncate(end),
-        }
-    })
-    .await?;
-    dplayer::put_tail(&mut out);
-    Ok(door::json(out))
+    let max = call.query.number("max")?;
+    let headers = call.parts.headers;
+    let danmaku = &gateway.inner.danmaku;
+    if let Some(max) = max
+        && danmaku.view(&video).await?.shown > max
+    {
+        let all = danmaku.all(&video).await?;
+        return Ok(door::json(Form::DPlayer.body(danmaku, &video, &all, max as usize)));
+    }
+    let kind = Kind::Player(Form::DPlayer);
+    segments::send(&gateway, Asked { video, headers }, 0, kind).await
 }
 
 /// A comment from DPlayer. What goes wrong is told in the body, with status
@@ -90,53 +82,16 @@ pub(super) async fn artplayer(gateway: Gateway, call: Call) -> Result<Response, 
     call.query.only(&[])?;
     gateway.may_read_comments(&call.caller)?;
     let name = call.param("video").unwrap_or_default().to_owned();
-    drop(call);
+    let headers = call.parts.headers;
+    let form = match name.rsplit_once('.') {
+        Some((video, "json")) => Some((video, Form::ArtPlayer)),
+        Some((video, "xml")) => Some((video, Form::ArtPlayerXml)),
+        _ => None,
+    };
     let no_form = || Problem::new(Code::NotFound, "there are .json and .xml");
-    let (video, ending) = name.rsplit_once('.').ok_or_else(no_form)?;
-    let mut out = Vec::new();
-    match ending {
-        "json" => {
-            artplayer::put_head(&mut out);
-            each(&gateway, video, |item| {
-                let end = out.len();
-                if end > 1 {
-                    out.extend_from_slice(artplayer::SEPARATOR);
-                }
-                if !artplayer::put_item(&mut out, item) {
-                    out.truncate(end);
-                }
-            })
-            .await?;
-            artplayer::put_tail(&mut out);
-            Ok(door::json(out))
-        }
-        "xml" => {
-            let view = gateway.inner.danmaku.view(video).await?;
-            let (limit, closed) = (view.limit, view.settings.closed);
-            xml::put_head(&mut out, &xml::Head { video, limit, closed });
-            each(&gateway, video, |item| {
-                if let Some(item) = artplayer::for_xml(item) {
-                    xml::put_item(&mut out, &item);
-                }
-            })
-            .await?;
-            xml::put_tail(&mut out);
-            Ok(door::typed("application/xml; charset=utf-8", out))
-        }
-        _ => Err(no_form()),
-    }
-}
-
-/// Shows every comment of a video that is shown.
-async fn each(
-    gateway: &Gateway,
-    video: &str,
-    mut visit: impl FnMut(&Item<'_>),
-) -> Result<(), Problem> {
-    let danmaku = &gateway.inner.danmaku;
-    let all = danmaku.all(video).await?;
-    all.items.iter().for_each(|comment| visit(&danmaku.item(video, comment)));
-    Ok(())
+    let (video, form) = form.ok_or_else(no_form)?;
+    let asked = Asked { video: video.to_owned(), headers };
+    segments::send(&gateway, asked, 0, Kind::Player(form)).await
 }
 
 /// What an import came to.

@@ -10,11 +10,14 @@ use tideline_wire::Code;
 use super::door::{self, Call};
 use super::personal;
 use crate::Gateway;
+use crate::player::Form;
 use crate::problem::Problem;
 use crate::shelf::{Found, Kind, Packing};
 
 /// How long browsers and networks of caches may hold a body.
 const CACHE_CONTROL: &str = "public, max-age=5";
+/// A player that has just sent a comment looks for it.
+const CACHE_CONTROL_OF_PLAYERS: &str = "no-cache";
 
 /// The forms, by the ending of a path.
 const ENDINGS: [(&str, Kind); 4] = [
@@ -66,9 +69,9 @@ pub(super) async fn special(gateway: Gateway, call: Call) -> Result<Response, Pr
 }
 
 /// What of a call is needed once it is let in.
-struct Asked {
-    video: String,
-    headers: HeaderMap,
+pub(super) struct Asked {
+    pub(super) video: String,
+    pub(super) headers: HeaderMap,
 }
 
 impl Asked {
@@ -80,7 +83,8 @@ impl Asked {
     }
 }
 
-async fn send(
+/// Sends what the shelf has of a segment, or of all of them (0).
+pub(super) async fn send(
     gateway: &Gateway,
     asked: Asked,
     segment: u32,
@@ -106,7 +110,11 @@ fn answer(asked: &HeaderMap, kind: Kind, packing: Packing, found: Found) -> Resp
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, ready.etag.clone());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(CACHE_CONTROL));
+    let cached = match kind {
+        Kind::Player(_) => CACHE_CONTROL_OF_PLAYERS,
+        _ => CACHE_CONTROL,
+    };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cached));
     headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     headers.insert("x-cache", HeaderValue::from_static(if hit { "HIT-1" } else { "MISS" }));
     headers.insert("x-tideline-seq", HeaderValue::from(ready.seq().0));
@@ -153,9 +161,13 @@ fn of_accept(headers: &HeaderMap) -> Kind {
 
 fn type_of(kind: Kind) -> &'static str {
     match kind {
-        Kind::Body(Format::Json) => "application/json",
+        Kind::Body(Format::Json) | Kind::Player(Form::DPlayer | Form::ArtPlayer) => {
+            "application/json"
+        }
         Kind::Body(Format::Proto) => "application/x-protobuf",
-        Kind::Body(Format::Xml) => "application/xml; charset=utf-8",
+        Kind::Body(Format::Xml) | Kind::Player(Form::ArtPlayerXml) => {
+            "application/xml; charset=utf-8"
+        }
         Kind::Subtitles => "text/x-ssa; charset=utf-8",
     }
 }

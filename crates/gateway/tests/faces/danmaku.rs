@@ -89,6 +89,28 @@ async fn a_body_that_is_held_is_answered_304_until_it_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_player_loads_is_made_once_for_each_change() {
+    let site = site();
+    post(&site, "v", "one", 0).await;
+    for path in
+        ["/players/dplayer/v3/?id=v", "/players/artplayer/v.json", "/players/artplayer/v.xml"]
+    {
+        let made = site.get(path).await;
+        assert_eq!(made.header("x-cache"), "MISS", "{path}");
+        post(&site, "w", "elsewhere", 0).await;
+        let held = [("if-none-match", made.header("etag"))];
+        let again = site.call_with("GET", path, "", &held).await;
+        assert_eq!((again.status.as_u16(), again.header("x-cache")), (304, "HIT-1"), "{path}");
+        assert_eq!(again.header("cache-control"), "no-cache");
+        post(&site, "v", path, 10).await;
+        let changed = site.call_with("GET", path, "", &held).await;
+        assert!(changed.bytes.len() > made.bytes.len(), "{path}");
+    }
+    let two = site.get("/players/dplayer/v3/?id=v&max=2").await.expect(200);
+    assert_eq!(two["data"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_encoding_has_a_tag_of_its_own_and_unpacks_to_the_same() {
     let site = site();
     for n in 0..50 {
