@@ -35,8 +35,8 @@ fn load_all(ours: &Ours, data: &DataSet) -> Result<(), BenchError> {
 /// From kill -9 to ready, right after the last mark was acknowledged.
 pub(crate) fn restart(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchError> {
     let data = DataSet::new(Options::whole(now_ms()).shrunk_to(args.marks()));
-    let folder = Folder::new(args, "restart")?;
-    let mut ours = start_ours(args, &folder, &[])?;
+    let folder = Folder::new(&args.run, "restart")?;
+    let mut ours = start_ours(&args.run, &folder, &[])?;
     out.say("loading for the restart");
     load_all(&ours, &data)?;
     let first = ours.kill_and_restart()?.as_secs_f64();
@@ -59,23 +59,23 @@ const HOT_BYTES: u64 = 48;
 /// The newest 20 of any user, when memory holds a tenth of them.
 pub(crate) fn cold_lists(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchError> {
     let data = DataSet::new(Options::whole(now_ms()).shrunk_to(args.marks()));
-    let folder = Folder::new(args, "cold")?;
+    let folder = Folder::new(&args.run, "cold")?;
     let budget = data.len() * HOT_BYTES / 10;
     let settings = [("TIDELINE__HISTORY__HOT_BUDGET_BYTES", budget.to_string())];
     out.say("loading for cold lists");
-    let ours = start_ours(args, &folder, &[])?;
+    let ours = start_ours(&args.run, &folder, &[])?;
     load_all(&ours, &data)?;
     ours.stop()?;
-    let ours = start_ours(args, &folder, &settings)?;
+    let ours = start_ours(&args.run, &folder, &settings)?;
     let mut encoder = Encoder::new(&data);
     let mut random = Random::new(data.options().seed ^ 0xc01d);
     let users = u64::from(data.options().users);
     let requests: Vec<Bytes> =
         (0..200_000).map(|_| encoder.list_request((random.draw() % users) as u32)).collect();
     let mut rounds = Vec::new();
-    for _ in 0..args.rounds {
+    for _ in 0..args.run.rounds {
         let codec = || -> Box<dyn Codec> { Box::new(Grpc::new(LIST, Count::Items, false)) };
-        let mut source = again(&requests, args.round());
+        let mut source = again(&requests, args.run.round());
         let mut lanes = [closed(ours.grpc, (8, 1), &codec, &mut source)];
         rounds.push(measure_ours(&ours, &mut lanes)?.remove(0).0);
     }
@@ -92,17 +92,18 @@ pub(crate) fn cold_lists(args: &HistoryArgs, out: &mut Output) -> Result<(), Ben
 
 /// What one write costs as the users in one table grow.
 pub(crate) fn scale(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchError> {
-    let sizes: &[u32] = if args.quick { &[1_000, 100_000] } else { &[1_000, 100_000, 1_000_000] };
+    let sizes: &[u32] =
+        if args.run.quick { &[1_000, 100_000] } else { &[1_000, 100_000, 1_000_000] };
     for &users in sizes {
         let options = Options { users, mean: 10, ..Options::whole(now_ms()) };
         let data = DataSet::new(options);
-        let folder = Folder::new(args, "scale")?;
-        let ours = start_ours(args, &folder, &[])?;
+        let folder = Folder::new(&args.run, "scale")?;
+        let ours = start_ours(&args.run, &folder, &[])?;
         out.say(&format!("loading {users} users"));
         load_all(&ours, &data)?;
         // As many players as users: hardly a write finds its user just used.
         let beats = Heartbeats::new(&data, users);
-        let marks = if args.quick { 200_000 } else { 1_000_000 };
+        let marks = if args.run.quick { 200_000 } else { 1_000_000 };
         let mut encoder = Encoder::new(&data);
         let batches: Vec<Bytes> = (0..marks / BATCH as u64)
             .map(|at| {

@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, BenchError> {
         out.say(&format!("laying out {} marks of {} users", data.len(), data.options().users));
         let keys = data.in_order_of_time();
-        let stage = Stage::start(args, &variant.replace(' ', "-"))?;
+        let stage = Stage::start(&args.run, &variant.replace(' ', "-"))?;
         out.peer(&format!("redis-server {}", stage.redis.version()?));
         let beats = Heartbeats::new(data, SESSIONS);
         Ok(Self { args, data, beats, keys, stage, beat: 0, variant })
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     fn distinct(&mut self, out: &mut Output, shown: bool) -> Result<(), BenchError> {
         let mut rounds = Vec::new();
         let (mut lost, all) = (0, self.batch_keys().len());
-        for keys in self.batch_keys().chunks(all.div_ceil(self.args.rounds)) {
+        for keys in self.batch_keys().chunks(all.div_ceil(self.args.run.rounds)) {
             let specs = |keys: &[Key]| -> Vec<Spec> {
                 keys.iter().map(|&key| self.data.spec(key)).collect()
             };
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
     fn heartbeats(&mut self, out: &mut Output) -> Result<(), BenchError> {
         let marks = (self.args.marks() / 10) as usize;
         let (mut rounds, mut unary, mut lost) = (Vec::new(), Vec::new(), 0);
-        for _ in 0..self.args.rounds {
+        for _ in 0..self.args.run.rounds {
             let batches = self.encode_beats(marks / BATCH, BATCH, Encoder::record_request);
             let (ours, seen) = self.write_ours(&batches.0)?;
             lost += seen.weight - seen.counted.min(seen.weight);
@@ -177,9 +177,9 @@ impl<'a> Run<'a> {
     fn singles(&mut self, out: &mut Output) -> Result<(), BenchError> {
         let (mut app, mut raw, mut again_app) = (Vec::new(), Vec::new(), Vec::new());
         let mut lost = 0;
-        let limit = Some(self.args.round());
+        let limit = Some(self.args.run.round());
         let keys = self.keys[self.batch_keys().len()..].to_vec();
-        for keys in keys.chunks(keys.len().div_ceil(self.args.rounds)) {
+        for keys in keys.chunks(keys.len().div_ceil(self.args.run.rounds)) {
             let mut encoder = Encoder::new(self.data);
             let specs = || keys.iter().map(|&key| self.data.spec(key));
             let http: Vec<Bytes> = specs().map(|spec| encoder.http_record(&spec)).collect();
@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
             drop(redis);
 
             // Enough for the round at 100,000 a second.
-            let count = (self.args.round().as_secs_f64() * 1e5) as usize;
+            let count = (self.args.run.round().as_secs_f64() * 1e5) as usize;
             let beats =
                 self.encode_beats(count, 1, |encoder, specs| encoder.http_record(&specs[0]));
             self.beat = beats.1;
@@ -215,10 +215,10 @@ impl<'a> Run<'a> {
         let mut encoder = Encoder::new(self.data);
         let requests = self.readers(|user| encoder.http_list(user));
         let (mut rounds, mut rows) = (Vec::new(), Rows::default());
-        for _ in 0..self.args.rounds {
+        for _ in 0..self.args.run.rounds {
             let mut one = |who| {
                 let codec = || -> Box<dyn Codec> { Box::new(Http::counting("\"event_ms\"")) };
-                let mut source = again(&requests, self.args.round());
+                let mut source = again(&requests, self.args.run.round());
                 let address = self.http_of(who);
                 let mut lanes = [closed(address, HTTP, &codec, &mut source)];
                 let (measure, seen) = self.stage.measure(who, &mut lanes)?.remove(0);
@@ -238,14 +238,14 @@ impl<'a> Run<'a> {
         let messages = self.readers(|user| encoder.list_request(user));
         let commands = self.readers(|user| encoder.redis_newest(user));
         let (mut rounds, mut rows) = (Vec::new(), Rows::default());
-        for _ in 0..self.args.rounds {
+        for _ in 0..self.args.run.rounds {
             let codec = || -> Box<dyn Codec> { Box::new(Grpc::new(LIST, Count::Items, false)) };
-            let mut source = again(&messages, self.args.round());
+            let mut source = again(&messages, self.args.run.round());
             let mut lanes = [closed(self.stage.ours.grpc, LISTS, &codec, &mut source)];
             let (ours, seen) = self.stage.measure(Who::Ours, &mut lanes)?.remove(0);
             rows.add(Who::Ours, &seen);
             let codec = || -> Box<dyn Codec> { Box::new(Lists::default()) };
-            let mut source = again(&commands, self.args.round());
+            let mut source = again(&commands, self.args.run.round());
             let mut lanes = [closed(self.stage.redis.address, LISTS, &codec, &mut source)];
             let (redis, seen) = self.stage.measure(Who::Redis, &mut lanes)?.remove(0);
             rows.add(Who::Redis, &seen);

@@ -35,23 +35,22 @@ const OPENINGS: usize = 5;
 
 /// All lines.
 pub(crate) fn lines(args: &DanmakuArgs, out: &mut Output) -> Result<(), BenchError> {
-    let stage_args = args.stage();
-    let folder = Folder::new(&stage_args, "danmaku")?;
-    let ours = start_ours(&stage_args, &folder, &[])?;
+    let folder = Folder::new(&args.run, "danmaku")?;
+    let ours = start_ours(&args.run, &folder, &[])?;
     out.say("posting a segment, and giving its bytes to nginx");
     import(&ours, "v", 0, u64::from(SEGMENT), 359_000)?;
     let segment = "/v1/videos/v/danmaku/segments/1.pb";
     let body = get(ours.http, segment, &["accept-encoding: gzip"])?;
-    let nginx = Nginx::start(args.server_core, folder.path(), "1.pb", &body.body)?;
+    let nginx = Nginx::start(args.run.server_core, folder.path(), "1.pb", &body.body)?;
     out.peer(&format!("nginx {}", nginx.version()?));
     reads(args, out, &ours, &nginx, segment, &body)?;
     nginx.process.freeze()?;
     posts(args, out, &ours)?;
     drop((ours, nginx, folder));
     // A second server, whose changes come to rest at once.
-    let folder = Folder::new(&stage_args, "opening")?;
+    let folder = Folder::new(&args.run, "opening")?;
     let soon = [("TIDELINE__DANMAKU__FLUSH_AFTER_MS", "1000".to_owned())];
-    opening(args, out, &mut start_ours(&stage_args, &folder, &soon)?)
+    opening(args, out, &mut start_ours(&args.run, &folder, &soon)?)
 }
 
 fn reads(
@@ -64,7 +63,7 @@ fn reads(
 ) -> Result<(), BenchError> {
     let theirs = get(nginx.address, "/1.pb", &[])?;
     let (mut full, mut same) = (Vec::new(), Vec::new());
-    for _ in 0..args.rounds {
+    for _ in 0..args.run.rounds {
         let one = |mine: bool, held: bool| -> Result<Measure, BenchError> {
             let (path, etag) = if mine { (segment, &body.etag) } else { ("/1.pb", &theirs.etag) };
             let mut headers = vec!["accept-encoding: gzip".to_owned()];
@@ -73,7 +72,7 @@ fn reads(
             }
             let requests = [request("GET", path, &headers, b"")];
             let codec = || -> Box<dyn Codec> { Box::new(Http::counting("\u{0}")) };
-            let mut source = again(&requests, args.round());
+            let mut source = again(&requests, args.run.round());
             let (address, running, resting) = match mine {
                 true => (ours.http, &ours.process, &nginx.process),
                 false => (nginx.address, &nginx.process, &ours.process),
@@ -81,8 +80,7 @@ fn reads(
             resting.freeze()?;
             running.thaw()?;
             let mut lanes = [closed(address, HTTP, &codec, &mut source)];
-            let pids = if mine { vec![running.pid()] } else { nginx.pids()? };
-            Ok(measure(&pids, &mut lanes)?.remove(0).0)
+            Ok(measure(&[running.pid()], &mut lanes)?.remove(0).0)
         };
         full.push((one(true, false)?, one(false, false)?));
         same.push((one(true, true)?, one(false, true)?));
@@ -101,7 +99,7 @@ fn reads(
 
 /// Posts to one video at a fixed rate, while it is read.
 fn posts(args: &DanmakuArgs, out: &mut Output, ours: &Ours) -> Result<(), BenchError> {
-    let count = (args.round().as_secs_f64() * POSTS_PER_S) as u32;
+    let count = (args.run.round().as_secs_f64() * POSTS_PER_S) as u32;
     let posts: Vec<Bytes> = (0..count)
         .map(|n| {
             let at = n % 359_000;
@@ -117,7 +115,7 @@ fn posts(args: &DanmakuArgs, out: &mut Output, ours: &Ours) -> Result<(), BenchE
     );
     let codec = || -> Box<dyn Codec> { Box::new(Http::counting("\"state\"")) };
     let (mut post, mut get) =
-        (crate::stage::once(&posts, 1, None), again(std::slice::from_ref(&read), args.round()));
+        (crate::stage::once(&posts, 1, None), again(std::slice::from_ref(&read), args.run.round()));
     let mut lanes = [
         Lane { pace: Some(POSTS_PER_S), ..closed(ours.http, HTTP, &codec, &mut post) },
         Lane { pace: Some(READS_PER_S), ..closed(ours.http, (16, 1), &codec, &mut get) },

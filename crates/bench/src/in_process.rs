@@ -209,9 +209,9 @@ pub(crate) fn child(args: &CoreArgs) -> Result<(), BenchError> {
 
 fn ask(args: &HistoryArgs, what: &str, flags: &[&str]) -> Result<Found, BenchError> {
     let own = std::env::current_exe().map_err(|e| BenchError::io("own path", &e))?;
-    let folder = crate::stage::Folder::new(args, what)?;
+    let folder = crate::stage::Folder::new(&args.run, what)?;
     let mut command = Command::new("taskset");
-    command.args(["-c", &args.server_core.to_string()]).arg(own);
+    command.args(["-c", &args.run.server_core.to_string()]).arg(own);
     command.args(["core", what, "--marks", &args.marks().to_string()]);
     command.arg("--dir").arg(folder.path()).args(flags).stderr(Stdio::inherit());
     let output = command.output().map_err(|e| BenchError::io("child", &e))?;
@@ -229,7 +229,7 @@ pub(crate) fn lines(args: &HistoryArgs, out: &mut Output) -> Result<(), BenchErr
         let flags: &[&str] = if decimal { &["--decimal"] } else { &[] };
         let seconds = [flags, &["--seconds"]].concat();
         let mut hots = Vec::new();
-        for _ in 0..if decimal { 1 } else { args.rounds } {
+        for _ in 0..if decimal { 1 } else { args.run.rounds } {
             hots.push(ask(args, "hot", flags)?);
         }
         let median = |of: &dyn Fn(&Found) -> f64| {

@@ -64,92 +64,61 @@ enum What {
     Core(in_process::CoreArgs),
 }
 
-/// How `history` is run.
+/// How any of them is run.
 #[derive(Clone, Debug, ClapArgs)]
-pub struct HistoryArgs {
-    /// A tenth of the marks and short rounds: for a look, not for a number
+pub struct RunArgs {
+    /// Less data and short rounds: for a look, not for a number
     #[arg(long)]
     quick: bool,
     /// JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Rounds of each line that has a peer
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of a round that is not bound by its data
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// The server; default: `tideline` beside this program
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Where data folders are made and removed; default: the temporary folder
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// The core of the server and its peers
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    /// The core of the client
+    #[arg(long, default_value_t = 1)]
+    client_core: usize,
+}
+
+/// How `history` is run.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    run: RunArgs,
     /// Only these parts
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
     /// Marks of the data set; fewer marks mean fewer users, each as active
     #[arg(long)]
     marks: Option<u64>,
-    /// Rounds of each line that has a peer
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of a round that is not bound by its marks
-    #[arg(long)]
-    seconds: Option<f64>,
-    /// The server; default: `tideline` beside this program
-    #[arg(long)]
-    server: Option<PathBuf>,
-    /// Where data folders are made and removed; default: the temporary folder
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// The core of the server and its peers
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    /// The core of the client
-    #[arg(long, default_value_t = 1)]
-    client_core: usize,
 }
 
 /// How `danmaku` is run.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct DanmakuArgs {
-    /// Fewer comments and short rounds: for a look, not for a number
-    #[arg(long)]
-    quick: bool,
-    /// JSON instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    run: RunArgs,
     /// Comments of the large video
     #[arg(long, default_value_t = 5_000_000)]
     comments: u64,
-    /// Rounds of each line that has a peer
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of a round
-    #[arg(long)]
-    seconds: Option<f64>,
-    /// The server; default: `tideline` beside this program
-    #[arg(long)]
-    server: Option<PathBuf>,
-    /// Where data folders are made and removed; default: the temporary folder
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// The core of the server and its peers
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    /// The core of the client
-    #[arg(long, default_value_t = 1)]
-    client_core: usize,
 }
 
-impl DanmakuArgs {
+impl RunArgs {
     fn round(&self) -> Duration {
         Duration::from_secs_f64(self.seconds.unwrap_or(if self.quick { 1.0 } else { 5.0 }))
-    }
-
-    /// As what starts the server and names folders wants it.
-    fn stage(&self) -> HistoryArgs {
-        HistoryArgs {
-            quick: self.quick,
-            json: self.json,
-            only: Vec::new(),
-            marks: Some(0),
-            rounds: self.rounds,
-            seconds: self.seconds,
-            server: self.server.clone(),
-            dir: self.dir.clone(),
-            server_core: self.server_core,
-            client_core: self.client_core,
-        }
     }
 }
 
@@ -182,11 +151,7 @@ impl HistoryArgs {
     }
 
     fn marks(&self) -> u64 {
-        self.marks.unwrap_or(if self.quick { 1_000_000 } else { 10_000_000 })
-    }
-
-    fn round(&self) -> Duration {
-        Duration::from_secs_f64(self.seconds.unwrap_or(if self.quick { 1.0 } else { 5.0 }))
+        self.marks.unwrap_or(if self.run.quick { 1_000_000 } else { 10_000_000 })
     }
 }
 
@@ -238,8 +203,8 @@ pub fn run(args: &Args) -> Result<(), BenchError> {
     match &args.what {
         What::History(args) => history(args),
         What::Danmaku(args) => {
-            process::pin_self(args.client_core)?;
-            let mut out = stage::Output::new(&args.stage())?;
+            process::pin_self(args.run.client_core)?;
+            let mut out = stage::Output::new(&args.run, None);
             danmaku::lines(args, &mut out)?;
             out.finish();
             Ok(())
@@ -254,8 +219,8 @@ pub fn run(args: &Args) -> Result<(), BenchError> {
 }
 
 fn history(args: &HistoryArgs) -> Result<(), BenchError> {
-    process::pin_self(args.client_core)?;
-    let mut out = stage::Output::new(args)?;
+    process::pin_self(args.run.client_core)?;
+    let mut out = stage::Output::new(&args.run, Some(args.marks()));
     if [Part::Writes, Part::Single, Part::Lists, Part::Mixed].iter().any(|&part| args.wants(part)) {
         beside::mixed_ids(args, &mut out)?;
     }

@@ -30,7 +30,7 @@ pub(crate) fn lines(
 ) -> Result<(), BenchError> {
     for size in [100, 1] {
         let mut rounds = Vec::new();
-        for _ in 0..args.rounds {
+        for _ in 0..args.run.rounds {
             rounds.push(round(args, data, ours, beat, size)?);
         }
         rounds.sort_by(|a, b| a.0.p999_ms.unwrap_or(0.0).total_cmp(&b.0.p999_ms.unwrap_or(0.0)));
@@ -62,7 +62,7 @@ fn round(
     beat: &mut u64,
     size: u64,
 ) -> Result<(Measure, Measure), BenchError> {
-    let seconds = args.round().as_secs_f64() * 2.0;
+    let seconds = args.run.round().as_secs_f64() * 2.0;
     let mut encoder = Encoder::new(data);
     let beats = Heartbeats::new(data, SESSIONS);
     let count = (RATE * seconds) as u64 / size;

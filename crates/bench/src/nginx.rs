@@ -61,9 +61,4 @@ impl Nginx {
         let text = String::from_utf8_lossy(&told.stderr).into_owned();
         Ok(text.trim().rsplit('/').next().unwrap_or("?").to_owned())
     }
-
-    /// What works for it.
-    pub(crate) fn pids(&self) -> Result<Vec<u32>, BenchError> {
-        Ok(vec![self.process.pid()])
-    }
 }

@@ -13,7 +13,7 @@ use crate::ours::{Ours, RECORD_STREAM};
 use crate::process::{Meter, Process, free_port};
 use crate::redis::Redis;
 use crate::report::{Line, Measure, Report, machine};
-use crate::{BenchError, HistoryArgs};
+use crate::{BenchError, RunArgs};
 
 /// How long a run may hear nothing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,23 +25,21 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(args: &HistoryArgs) -> Result<Self, BenchError> {
+    /// `marks`: of the data set, beside Redis.
+    pub(crate) fn new(args: &RunArgs, marks: Option<u64>) -> Self {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let setting = format!(
             "one core for the server (and for a peer with all that it stands on), one for the \
              client; fsync on before every acknowledgement of ours{}; ratios: medians of {} rounds; \
              load average at the start {}",
-            match args.marks() {
-                0 => String::new(),
-                marks => format!(", Redis appendfsync everysec; {marks} marks"),
-            },
+            marks.map_or(String::new(), |marks| {
+                format!(", Redis appendfsync everysec; {marks} marks")
+            }),
             args.rounds,
             load.split(' ').next().unwrap_or("?")
         );
-        Ok(Self {
-            report: Report { machine: machine(), setting, lines: Vec::new() },
-            json: args.json,
-        })
+        let report = Report { machine: machine(), setting, lines: Vec::new() };
+        Self { report, json: args.json }
     }
 
     /// Adds what was learnt about the peer to the head.
@@ -78,7 +76,7 @@ impl Output {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(crate) fn new(args: &HistoryArgs, name: &str) -> Result<Self, BenchError> {
+    pub(crate) fn new(args: &RunArgs, name: &str) -> Result<Self, BenchError> {
         let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
         let path = base.join(format!("tideline-bench-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|e| BenchError::io("make a folder", &e))?;
@@ -100,7 +98,7 @@ impl Drop for Folder {
 }
 
 /// The program under measurement, beside this one unless the caller says.
-pub(crate) fn server_program(args: &HistoryArgs) -> Result<PathBuf, BenchError> {
+pub(crate) fn server_program(args: &RunArgs) -> Result<PathBuf, BenchError> {
     if let Some(path) = &args.server {
         return Ok(path.clone());
     }
@@ -110,7 +108,7 @@ pub(crate) fn server_program(args: &HistoryArgs) -> Result<PathBuf, BenchError> 
 
 /// Starts ours alone in `folder`, with its defaults and what `more` sets.
 pub(crate) fn start_ours(
-    args: &HistoryArgs,
+    args: &RunArgs,
     folder: &Folder,
     more: &[(&'static str, String)],
 ) -> Result<Ours, BenchError> {
@@ -142,7 +140,7 @@ pub(crate) enum Who {
 }
 
 impl Stage {
-    pub(crate) fn start(args: &HistoryArgs, name: &str) -> Result<Self, BenchError> {
+    pub(crate) fn start(args: &RunArgs, name: &str) -> Result<Self, BenchError> {
         let folder = Folder::new(args, name)?;
         let ours = start_ours(args, &folder, &[])?;
         let dir = folder.path().join("redis");
