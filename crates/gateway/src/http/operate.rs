@@ -86,6 +86,9 @@ impl Gateway {
             "Videos with changes that are not yet in rows.",
             |s| s.dirty_videos,
         );
+        sum_of("tideline_danmaku_lag_bytes", "Bytes of the log that are not yet in rows.", |s| {
+            s.lag_bytes
+        });
         sum_of("tideline_danmaku_parked", "Calls that wait for rows.", |s| s.parked);
         sum_of("tideline_danmaku_waiting_sync", "Calls that wait for a sync.", |s| s.waiting);
         let help = "Outcomes that are synced and not yet applied to cold rows.";
