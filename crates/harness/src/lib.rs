@@ -11,6 +11,8 @@
 //! - [`image`]: from a trail and a moment, folders that a disk may legally
 //!   leave behind when the power goes.
 //!
+//! - [`linear`]: whether what clients of one key saw could have come from one
+//!   that does one thing at a time.
 //! - [`model`]: the rules of history, written out plainly, for tests that hold
 //!   the product against them.
 //!
@@ -23,6 +25,7 @@ pub mod comments;
 pub mod http;
 pub mod image;
 pub mod ledger;
+pub mod linear;
 pub mod model;
 pub mod reading;
 pub mod rng;

@@ -164,6 +164,25 @@ impl Image {
     }
 }
 
+/// A subtree, described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subtree {
+    /// Where it begins.
+    pub root: Path,
+    /// Which life.
+    pub incarnation: Incarnation,
+    /// The last commit that is synced.
+    pub seq: Seq,
+    /// Nodes, its root not counted.
+    pub nodes: u64,
+    /// What they count against its quota.
+    pub bytes: u64,
+    /// Sessions that have not ended.
+    pub sessions: u64,
+    /// Observers that wait for a change.
+    pub observers: u64,
+}
+
 /// What came of a call. None is given before everything it rests on survives
 /// power loss.
 #[derive(Clone, Debug)]

@@ -62,7 +62,7 @@ impl Header {
 }
 
 /// Puts a subtree to rest in the place of what rested of it. The caller syncs.
-pub(crate) fn write(
+pub fn write(
     table: &dyn Table,
     partition: PartitionId,
     root: &Path,
@@ -90,10 +90,7 @@ pub(crate) fn write(
 }
 
 /// Every subtree of the partition at rest.
-pub(crate) fn load(
-    table: &dyn Table,
-    partition: PartitionId,
-) -> Result<Vec<(Path, Image)>, StoreError> {
+pub fn load(table: &dyn Table, partition: PartitionId) -> Result<Vec<(Path, Image)>, StoreError> {
     let mut keys: Vec<Bytes> = Vec::new();
     table.walk(TableName::Meta, &key(partition, None), &mut |row| {
         if keys.last() != Some(&row.partition_key) {
@@ -127,7 +124,7 @@ fn read(table: &dyn Table, key: &[u8], header: Header) -> Result<(Path, Image), 
 }
 
 /// Removes every row of a life that is over. The caller syncs.
-pub(crate) fn remove(
+pub fn remove(
     table: &dyn Table,
     partition: PartitionId,
     life: Incarnation,

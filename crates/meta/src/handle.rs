@@ -10,7 +10,7 @@ use tideline_types::{Incarnation, Position};
 
 use bytes::Bytes;
 
-use crate::ask::{Answer, Ask, Expect, Op, Refusal, Txn};
+use crate::ask::{Answer, Ask, Expect, Op, Refusal, Subtree, Txn};
 use crate::commit::{OpId, Quota, SessionId};
 use crate::done::Written;
 use crate::namespace;
@@ -209,6 +209,11 @@ impl Meta {
             Answer::Refused(refusal) => Err(refusal),
             _ => Ok(()),
         }
+    }
+
+    /// Every subtree, by path; the first is what lies above the others.
+    pub fn subtrees(&self) -> Vec<Subtree> {
+        self.driver.subtrees()
     }
 
     async fn ask_top(&self, ask: Ask) -> Answer {

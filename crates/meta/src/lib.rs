@@ -17,7 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod ask;
-mod cold;
+pub mod cold;
 pub mod commit;
 mod done;
 pub mod follower;
@@ -32,6 +32,7 @@ pub mod options;
 pub mod owner;
 pub mod ownership;
 pub mod path;
+pub mod recovery;
 pub mod rules;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;

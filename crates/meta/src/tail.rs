@@ -83,17 +83,18 @@ impl Tail {
         self.bytes += commit.len();
         self.kept.push_back((epoch, commit));
         while self.kept.len() > META_TAIL_MAX || self.bytes > META_TAIL_BYTES_MAX {
-            self.compact(1);
+            self.compact(1, 0);
         }
     }
 
-    /// Lets the oldest `count` go.
-    pub fn compact(&mut self, count: usize) {
+    /// Lets the oldest `count` go, but none of the last `keep`.
+    pub fn compact(&mut self, count: usize, keep: usize) {
+        let count = count.min(self.kept.len().saturating_sub(keep));
         #[cfg(feature = "sabotage")]
         if crate::sabotage::is(crate::sabotage::Broken::CompactionSkipsDelete) {
             return self.compact_wrongly(count);
         }
-        for (epoch, commit) in self.kept.drain(..count.min(self.kept.len())) {
+        for (epoch, commit) in self.kept.drain(..count) {
             self.after = self.after.next();
             self.after_epoch = epoch;
             self.bytes -= commit.len();
@@ -118,7 +119,7 @@ impl Tail {
             let epoch = self.kept.back().map_or(self.after_epoch, |(epoch, _)| *epoch);
             return Err(Resync::Diverged { epoch, seq: from.seq.min(synced) });
         }
-        let visible = (synced.0 - self.after.0) as usize;
+        let visible = synced.0.saturating_sub(self.after.0) as usize;
         let mut next = self.kept.range(at..visible.max(at)).peekable();
         let Some(&&(epoch, _)) = next.peek() else { return Ok(None) };
         let (mut bytes, mut commits) = (0, Vec::new());
@@ -260,10 +261,10 @@ mod tests {
     #[test]
     fn an_observer_is_never_moved_over_what_it_has_not_seen() {
         let mut tail = tail();
-        tail.compact(2);
+        tail.compact(2, 0);
         assert_eq!(told(&tail, at(2, 6), 9), "changes up to 7 are kept no more");
         assert_eq!(told(&tail, at(2, 7), 9), "(7, 9] of 3");
-        tail.compact(9);
+        tail.compact(9, 0);
         assert_eq!(told(&tail, at(3, 9), 9), "all seen");
         assert_eq!(told(&tail, at(3, 8), 9), "changes up to 9 are kept no more");
     }

@@ -13,6 +13,7 @@
 //! | `oracle` | what must be so after it, and after a crash |
 //! | `expect` | what an answer must say |
 //! | [`danmaku`] | the same of comments, with those who watch |
+//! | [`metadata`] | the same of the metadata tree, with observers |
 //!
 //! The model that history is held against is [`tideline_harness::model`].
 
@@ -21,6 +22,7 @@
 pub mod danmaku;
 mod expect;
 mod machine;
+pub mod metadata;
 mod oracle;
 mod rng;
 mod run;

@@ -1,15 +1,16 @@
-//! Runs seeds of the simulator: `tideline-sim history|danmaku FROM [TO]`.
+//! Runs seeds of the simulator: `tideline-sim history|danmaku|metadata FROM [TO]`.
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let product: Option<fn(u64) -> tideline_sim::Report> = match args.next().as_deref() {
         Some("history") => Some(tideline_sim::run),
         Some("danmaku") => Some(tideline_sim::danmaku::run),
+        Some("metadata") => Some(tideline_sim::metadata::run),
         _ => None,
     };
     let mut seeds = args.map(|arg| arg.parse::<u64>());
     let (Some(run), Some(Ok(from)), to) = (product, seeds.next(), seeds.next()) else {
-        eprintln!("usage: tideline-sim history|danmaku FROM [TO]");
+        eprintln!("usage: tideline-sim history|danmaku|metadata FROM [TO]");
         std::process::exit(2);
     };
     let to = to.and_then(Result::ok).unwrap_or(from);

@@ -18,7 +18,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("catalogue", &["types", "store"]),
     ("operators", &["types", "store", "queue"]),
     ("meta", &["types", "store", "queue"]),
-    ("gateway", &["types", "store", "wire", "queue", "history", "danmaku", "catalogue", "harness"]),
+    (
+        "gateway",
+        &["types", "store", "wire", "queue", "history", "danmaku", "catalogue", "meta", "harness"],
+    ),
     // Aside: kills, power cuts and a plain model, from outside; for tests alone.
     ("harness", &[]),
     (
@@ -51,6 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "history",
             "danmaku",
             "catalogue",
+            "meta",
             "gateway",
             "server",
             "harness",

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tideline_sim::{Report, danmaku, run, sabotage};
+use tideline_sim::{Report, danmaku, metadata, run, sabotage};
 
 /// How many seeds a test run covers; more with `TIDELINE_SIM_SEEDS`.
 fn seeds(default: u64) -> u64 {
@@ -62,6 +62,7 @@ fn each_is_found<Rule: Copy + std::fmt::Debug>(
 fn a_the_same_seed_gives_the_same_trace() {
     the_trace_is_the_same(run);
     the_trace_is_the_same(danmaku::run);
+    the_trace_is_the_same(metadata::run);
 }
 
 #[test]
@@ -83,4 +84,20 @@ fn each_broken_rule_of_history_is_found() {
 fn each_broken_rule_of_danmaku_is_found() {
     use tideline_danmaku::sabotage::{Broken, set};
     each_is_found(danmaku::run, &Broken::ALL, set);
+}
+
+#[test]
+fn every_seed_of_metadata_holds() {
+    all_hold(metadata::run, seeds(500), "metadata");
+}
+
+#[test]
+fn each_broken_rule_of_metadata_is_found() {
+    each_is_found(metadata::run, &metadata::sabotage::Broken::ALL, metadata::sabotage::set);
+}
+
+#[test]
+fn ten_thousand_observers_see_every_change_or_take_a_snapshot() {
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    metadata::crowd(1, 10_000);
 }

@@ -92,7 +92,7 @@ fn a_delete_and_a_create_while_away_are_both_told() {
         assert_eq!(follow(&mut follower, &server), "+/a@1 +/b@2");
         server.run("-/a +/a =/b");
         if compacted {
-            server.tail.compact(100);
+            server.tail.compact(100, 0);
         }
         let expected = if compacted { "-/a@1 +/a@4 =/b@5" } else { "-/a@1, +/a@4, =/b@5" };
         assert_eq!(follow(&mut follower, &server), expected);
@@ -165,7 +165,7 @@ proptest! {
         for turn in turns.iter().chain([&Turn::Follow(usize::MAX)]) {
             match turn {
                 Turn::Steps(steps) => steps.iter().for_each(|step| server.step(step)),
-                Turn::Compact(count) => server.tail.compact(*count),
+                Turn::Compact(count) => server.tail.compact(*count, 0),
                 Turn::Restart => {
                     let chunks = snapshot::encode(&server.tree, last_epoch, For::Owner);
                     let mut rebuilt = None;

@@ -7,7 +7,7 @@ use tideline_types::limits::META_LIST_MAX;
 use tideline_types::{Incarnation, Position, Seq};
 
 use super::Owner;
-use crate::ask::{Answer, Ask, Refusal};
+use crate::ask::{Answer, Ask, Refusal, Subtree};
 use crate::path::Path;
 
 /// Which subtrees are to be brought to rest.
@@ -55,6 +55,19 @@ impl<W> Owner<W> {
         self.lanes.iter().map(|(root, lane)| (root, lane.tree.incarnation(), lane.synced))
     }
 
+    /// The subtrees there are, in figures.
+    pub fn describe(&self) -> impl Iterator<Item = Subtree> {
+        self.lanes.iter().map(|(root, lane)| Subtree {
+            root: root.clone(),
+            incarnation: lane.tree.incarnation(),
+            seq: lane.synced,
+            nodes: lane.tree.count(),
+            bytes: lane.tree.bytes(),
+            sessions: lane.tree.sessions().count() as u64,
+            observers: 0,
+        })
+    }
+
     /// Where the subtree is, unsynced changes and all.
     pub fn position(&self, root: &Path) -> Option<Position> {
         self.lanes.get(root).map(|lane| lane.position())
@@ -93,6 +106,15 @@ impl<W> Owner<W> {
     pub fn place(&self) -> Seq {
         let dirty = self.lanes.values().filter_map(|lane| lane.rest.dirty).min();
         dirty.map_or(self.synced, Seq::prev).min(self.synced)
+    }
+
+    /// Lets the oldest `count` changes of a subtree go that are kept for
+    /// observers.
+    pub fn compact(&mut self, root: &Path, count: usize) {
+        if let Some(lane) = self.lanes.get_mut(root) {
+            let synced = lane.tree.seq().0 - lane.synced.0;
+            lane.tail.compact(count, synced as usize);
+        }
     }
 
     /// The lives that are over, and of which nothing above `place` speaks:

@@ -7,7 +7,7 @@ use tideline_types::{Incarnation, Position, Seq};
 use tokio::sync::watch;
 
 use super::Driver;
-use crate::ask::{Answer, Ask, Refusal};
+use crate::ask::{Answer, Ask, Refusal, Subtree};
 use crate::path::Path;
 use crate::snapshot::{self, For};
 use crate::tail::{Frame, Resync};
@@ -63,6 +63,21 @@ impl Door {
 }
 
 impl Driver {
+    /// Every subtree, by path.
+    pub(crate) fn subtrees(&self) -> Vec<Subtree> {
+        let mut all = Vec::new();
+        for at in 0..self.partitions.len() {
+            all.extend(self.lock(at).owner.describe());
+        }
+        all.retain_mut(|subtree| {
+            let door = self.door(&subtree.root);
+            subtree.observers = door.as_ref().map_or(0, |door| door.synced.receiver_count() as u64);
+            door.is_some()
+        });
+        all.sort_by(|a, b| a.root.cmp(&b.root));
+        all
+    }
+
     /// The next frame for an observer at `from`, and where it is then.
     pub(crate) fn frame(
         &self,

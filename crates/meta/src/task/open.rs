@@ -6,17 +6,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use tideline_queue::{PartitionWriter, Queue, TopicSpec};
-use tideline_store::batch::BatchRef;
-use tideline_store::{Clock, Place, ReadLimits, StoreError, Table};
+use tideline_store::{Clock, ReadLimits, StoreError, Table};
 use tideline_types::{Incarnation, PartitionId, Seq, TopicName};
 
 use super::{Door, Driver, Partition, Waiter, Watcher};
 use crate::ask::{Answer, Ask};
-use crate::cold;
 use crate::namespace;
 use crate::options::Options;
 use crate::owner::Owner;
 use crate::path::Path;
+use crate::recovery;
 
 /// The name of the topic that holds the commits.
 pub const TOPIC: &str = "meta";
@@ -158,49 +157,16 @@ fn recover(
     ticks: u64,
 ) -> Result<Owner<Waiter>, StoreError> {
     let (stream, synced) = (writer.stream(), writer.next().prev());
-    let place = Place::read(table, TOPIC, stream.partition)?.seq;
-    let damaged = |at: Seq, what: String| StoreError::Damaged {
-        file: format!("log of {TOPIC}/{}", stream.partition).into(),
-        offset: at.0,
-        what,
-    };
-    if place > synced {
-        return Err(damaged(place, format!("the tables are at {place}, the log ends at {synced}")));
-    }
     let mut owner = Owner::new(stream, writer.epoch(), synced, writer.newest());
-    for (root, image) in cold::load(table, stream.partition)? {
-        owner.restore(root, image);
-    }
-    let start = writer.start();
-    if place.next() < start {
-        return Err(damaged(place, format!("the log begins at {start}")));
-    }
-    let mut from = Seq(place.next().0.saturating_sub(REFILL_ENTRIES)).max(start);
-    while from <= synced {
-        let limits = ReadLimits { records_max: usize::MAX, bytes_max: 4 << 20 };
+    let limits = ReadLimits { records_max: usize::MAX, bytes_max: 4 << 20 };
+    let mut read = |from| {
         let batches = queue.read(topic, stream.partition, from, limits);
-        let batches = batches.map_err(|error| failed(&error))?;
-        if batches.is_empty() {
-            return Err(damaged(from, format!("nothing is read, though {synced} is synced")));
-        }
-        for bytes in batches {
-            let batch = BatchRef::parse(&bytes).map_err(|bad| damaged(from, bad.to_string()))?;
-            for record in batch.records().filter(|record| record.seq >= from) {
-                let value = bytes.slice_ref(record.value);
-                let replayed = owner.replay(place, record.seq, batch.epoch(), record.key, &value);
-                replayed.map_err(|what| damaged(record.seq, what))?;
-            }
-            from = batch.range().through.next();
-        }
-    }
-    owner.recovered(ticks);
+        batches.map_err(|error| failed(&error))
+    };
+    recovery::recover(&mut owner, table, writer.start(), ticks, &mut read)?;
     Ok(owner)
 }
 
 fn failed(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Io { what: "the metadata tree".into(), cause: error.to_string() }
 }
-
-/// Entries before the place that are read again, so that observers go on from
-/// where they were.
-const REFILL_ENTRIES: u64 = 16_384;
