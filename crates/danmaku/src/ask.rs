@@ -23,6 +23,11 @@ pub enum Op {
         /// By whom.
         actor: Actor,
     },
+    /// Count a post of a sender; asked under the sender's own name.
+    Send {
+        /// The post's fingerprint, if it has one: counted once.
+        post: Option<u64>,
+    },
     /// Take comments of a file.
     Import {
         /// In order.
@@ -125,6 +130,7 @@ impl Op {
             | Self::All
             | Self::Changes { .. } => true,
             Self::Post { .. }
+            | Self::Send { .. }
             | Self::Import { .. }
             | Self::Recall { .. }
             | Self::Moderate { .. }
@@ -197,7 +203,7 @@ pub enum Answer {
     Comment(Arc<Comment>),
     /// Of `Set`.
     Settings(Settings),
-    /// Of `SetFilters`.
+    /// Of `Send`, `SetFilters`.
     Done,
     /// Of `Erase`: comments that were there.
     Erased(u64),
@@ -346,6 +352,14 @@ pub enum Refusal {
         what: &'static str,
         /// The limit.
         max: u32,
+    },
+    /// The sender's limit of a day.
+    #[error("a sender may post {max} comments in 24 hours; the next one in {} s", wait_ms / 1000 + 1)]
+    OverDay {
+        /// The limit.
+        max: u32,
+        /// Until there is room again, in ms.
+        wait_ms: i64,
     },
     /// Not one of the limits that may be set.
     #[error("limit {0} is none of those that may be set")]

@@ -15,6 +15,7 @@ use crate::id::CommentId;
 use crate::options::Options;
 use crate::reads::{Found, Read};
 use crate::rows::{self, Facts};
+use crate::sent::Sent;
 use crate::video::Video;
 
 /// What the table holds of a video, as far as it is opened with it.
@@ -99,6 +100,7 @@ pub fn read_rows(table: &dyn Table, video: &str, reads: &[Read]) -> Result<Vec<F
 /// A row makes sense.
 fn check(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     let checked = match key.first() {
+        Some(0x02) => Sent::decode(value).map(|_| ()),
         Some(0x10 | 0x20 | 0x30) => rows::decode_index(value).map(|_| ()),
         Some(0x40) => rows::id_of(key).and_then(|id| rows::decode_content(id, value)).map(|_| ()),
         _ => Ok(()),

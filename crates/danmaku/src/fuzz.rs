@@ -17,6 +17,9 @@ pub fn danmaku_rows(bytes: &[u8]) {
     if let Ok(index) = rows::decode_index(bytes) {
         assert_eq!(rows::encode_index(&index), bytes, "an index has two forms");
     }
+    if let Ok(sent) = crate::sent::Sent::decode(bytes) {
+        assert_eq!(sent.encode(), bytes, "a count has two forms");
+    }
     let id = CommentId::default();
     if let Ok(content) = rows::decode_content(id, bytes) {
         assert_eq!(rows::encode_content(id, &content), bytes, "a content has two forms");

@@ -21,8 +21,9 @@ use crate::id::CommentId;
 use crate::options::Options;
 use crate::owner;
 use crate::rows::{self, Settings};
+use crate::rules::Rules;
 use crate::task::{Driver, Watch};
-use crate::{flag, item, personal, segment};
+use crate::{apart, flag, item, personal, segment};
 
 /// Videos' comments. Clones share one; all calls may be made at once.
 ///
@@ -62,9 +63,27 @@ impl Danmaku {
             if site.rejects(&draft.text, &[actor.user.as_str()]) {
                 return Err(Refusal::Forbidden);
             }
+            self.count(video, &draft, &actor).await?;
         }
         expect(self.ask(video, Op::Post { draft, actor }).await, |answer| match answer {
             Answer::Posted(posted) => Some(posted),
+            _ => None,
+        })
+    }
+
+    /// Counts a viewer's post against the limit of their day, if there is one.
+    async fn count(&self, video: &str, draft: &Draft, actor: &Actor) -> Result<(), Refusal> {
+        let Rules { options, keys } = &*self.driver.rules;
+        if options.sender_per_day == 0 {
+            return Ok(());
+        }
+        // What no video would take is not counted.
+        draft.clone().admit(actor.role, None)?;
+        let user = actor.user.as_str();
+        let post = draft.client_id.as_ref().map(|id| keys.client(user, &format!("{video}/{id}")));
+        let name = apart::sender(keys.user(user));
+        expect(self.driver.ask(&name, Op::Send { post }).await, |answer| match answer {
+            Answer::Done => Some(()),
             _ => None,
         })
     }
@@ -175,6 +194,8 @@ impl Danmaku {
         });
         let noted = noted.await?;
         videos.extend(noted.iter().filter_map(|(key, _)| Some(rows::wrote_on(key)?.into())));
+        // What is no video has no comments.
+        videos.retain(|name| name.len() <= VIDEO_BYTES_MAX);
         videos.sort_unstable();
         videos.dedup();
         let mut erased = 0;

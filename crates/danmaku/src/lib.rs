@@ -23,6 +23,7 @@ macro_rules! broken {
     }};
 }
 
+mod apart;
 pub mod ask;
 pub mod cold;
 pub mod comment;
@@ -45,6 +46,7 @@ pub mod rules;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 pub mod segment;
+pub mod sent;
 mod task;
 pub mod top;
 pub mod video;

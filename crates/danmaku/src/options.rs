@@ -20,6 +20,9 @@ pub struct Options {
     pub recall_within: Duration,
     /// Users whose reports hide a comment until somebody has looked. Default 5.
     pub report_threshold: u32,
+    /// Comments of one viewer in a day, under all videos together; 0 = no
+    /// limit, which is the default.
+    pub sender_per_day: u32,
     /// Bytes of videos in memory. Default 1 GiB.
     pub hot_budget_bytes: usize,
     /// How long a change may wait to be written to rows. Default 5 min, at
@@ -40,6 +43,7 @@ impl Default for Options {
             limit: None,
             recall_within: Duration::from_secs(120),
             report_threshold: 5,
+            sender_per_day: 0,
             hot_budget_bytes: 1 << 30,
             flush_after: Duration::from_secs(300),
             erase_within: Duration::from_hours(24),

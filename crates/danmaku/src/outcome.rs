@@ -20,6 +20,7 @@ use tideline_types::{Millis, UserId};
 use crate::comment::{Actor, Content, Index, Role};
 use crate::id::CommentId;
 use crate::rows::{self, MarkKind, Settings};
+use crate::sent::Sent;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +47,13 @@ pub enum Act {
     Erase,
     /// How many there are, for those who count.
     Count,
+    /// A post of a sender was counted.
+    Send,
 }
 
 impl Act {
     /// All of them, by number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Post,
         Self::Import,
         Self::Recall,
@@ -62,6 +65,7 @@ impl Act {
         Self::Queue,
         Self::Erase,
         Self::Count,
+        Self::Send,
     ];
 
     /// Its name for readers of topics.
@@ -78,6 +82,7 @@ impl Act {
             Self::Queue => "queue",
             Self::Erase => "erase",
             Self::Count => "count",
+            Self::Send => "send",
         }
     }
 }
@@ -146,6 +151,8 @@ pub enum Change {
         /// Shown to everybody.
         shown: u64,
     },
+    /// What a sender posted, as it becomes.
+    Sent(Sent),
 }
 
 /// One decision.
@@ -211,6 +218,7 @@ const SETTINGS: u8 = 6;
 const FILTERS: u8 = 7;
 const COUNT: u8 = 8;
 const FORGOTTEN: u8 = 9;
+const SENT: u8 = 10;
 
 fn put_change(out: &mut Vec<u8>, change: &Change) {
     match change {
@@ -254,6 +262,10 @@ fn put_change(out: &mut Vec<u8>, change: &Change) {
             out.push(COUNT);
             put_varint(out, *total);
             put_varint(out, *shown);
+        }
+        Change::Sent(sent) => {
+            out.push(SENT);
+            put_block(out, &sent.encode());
         }
     }
 }
@@ -312,6 +324,7 @@ fn take_change(reader: &mut Reader<'_>) -> Result<Change, BadBytes> {
         }
         FORGOTTEN => Change::Forgotten { user: reader.u64_le()? },
         COUNT => Change::Count { total: reader.varint()?, shown: reader.varint()? },
+        SENT => Change::Sent(Sent::decode(take_block(reader)?)?),
         _ => return Err(BadBytes("no such change")),
     })
 }

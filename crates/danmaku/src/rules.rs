@@ -10,6 +10,7 @@ mod import;
 mod moderate;
 mod own;
 mod post;
+mod sent;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -106,6 +107,7 @@ impl Rules {
     pub(crate) fn decide(&self, desk: &mut Desk<'_>, op: &Op, progress: &mut Progress) -> Decision {
         match op {
             Op::Post { draft, actor } => self.post(desk, draft, actor),
+            Op::Send { post } => self.send(desk, *post),
             Op::Import { items, actor } => self.import(desk, items, actor, progress),
             Op::Recall { id, actor } => self.recall(desk, *id, actor),
             Op::Moderate { id, action, actor } => self.moderate(desk, *id, *action, actor),

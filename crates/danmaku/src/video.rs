@@ -196,6 +196,7 @@ impl Video {
                 self.filters = Filters::of_rest(list);
                 self.filters_json = Some(Arc::clone(list));
             }
+            Change::Sent(sent) => rest.put(rows::SENT_KEY.into(), sent.encode()),
             Change::Count { .. } => {}
         }
     }

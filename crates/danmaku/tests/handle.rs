@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline_danmaku::ask::{Action, Changes, ImportItem, Refusal};
-use tideline_danmaku::comment::{Actor, Draft, Role, State};
+use tideline_danmaku::comment::{Actor, Draft, NotAdmitted, Role, State};
 use tideline_danmaku::segment::{Format, Patched};
 use tideline_danmaku::video::Event;
 use tideline_danmaku::{AUDIT, CommentId, Danmaku, Options, TOPIC};
@@ -34,11 +34,25 @@ impl Site {
         Self::open(Arc::new(MemJournal::new()), Arc::new(MemTable::new()), clock)
     }
 
+    fn with(options: Options) -> Self {
+        let clock = Arc::new(ManualClock::at(START));
+        Self::open_with(Arc::new(MemJournal::new()), Arc::new(MemTable::new()), clock, options)
+    }
+
     fn open(journal: Arc<MemJournal>, table: Arc<MemTable>, clock: Arc<ManualClock>) -> Self {
+        let options = Options { limit: Some(100), ..Options::default() };
+        Self::open_with(journal, table, clock, options)
+    }
+
+    fn open_with(
+        journal: Arc<MemJournal>,
+        table: Arc<MemTable>,
+        clock: Arc<ManualClock>,
+        options: Options,
+    ) -> Self {
         let (j, t, c) = (journal.clone(), table.clone(), clock.clone());
         let queue = Queue::open(j, t.clone(), c.clone(), tideline_queue::Options::default());
         let queue = queue.unwrap();
-        let options = Options { limit: Some(100), ..Options::default() };
         let danmaku = Danmaku::open(queue.clone(), t, c, options, PARTITIONS).unwrap();
         Self { journal, table, clock, queue, danmaku }
     }
@@ -293,4 +307,21 @@ async fn no_file_holds_a_byte_of_an_erased_user_after_the_time_for_it() {
     assert!(!holds(&log, b"secret") && !holds(&log, b"annabel"));
     assert!(holds(&log, b"his own"), "and others' records stay");
     site.danmaku.close(Duration::from_secs(5));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_who_posted_enough_today_waits_for_tomorrow_and_an_erase_is_none_the_wiser() {
+    let site = Site::with(Options { sender_per_day: 2, ..Options::default() });
+    for video in ["v", "w"] {
+        site.post(video, "ann", "hello").await.unwrap();
+    }
+    assert_eq!(site.post("v", "ann", "\u{200b}").await, Err(NotAdmitted::Invisible.into()));
+    assert!(matches!(site.post("v", "ann", "more").await, Err(Refusal::OverDay { max: 2, .. })));
+    site.post("v", "bob", "hello").await.unwrap();
+    let owner = actor("ann", Role::Owner);
+    site.danmaku.post("v", draft("as the owner"), owner).await.unwrap();
+    assert_eq!(site.danmaku.erase(&UserId::new("ann").unwrap()).await, Ok(3));
+    site.clock.advance(86_400_000);
+    site.post("v", "ann", "a new day").await.unwrap();
+    site.danmaku.close(Duration::ZERO);
 }

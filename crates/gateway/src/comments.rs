@@ -11,8 +11,8 @@ use crate::http::is_privileged;
 use crate::problem::Problem;
 
 impl Gateway {
-    /// Posts in the name of `user`: with the rights of `caller` where it needs
-    /// any, else as any viewer.
+    /// Posts in the name of `user`: as any viewer, and where a viewer may not,
+    /// with the rights of `caller`.
     pub(crate) async fn post_comment(
         &self,
         caller: &Caller,
@@ -21,15 +21,28 @@ impl Gateway {
         user: UserId,
     ) -> Result<Posted, Problem> {
         let danmaku = &self.inner.danmaku;
-        if !is_privileged(&draft) {
-            let actor = Actor { user: user.clone(), role: Role::Viewer };
-            match danmaku.post(video, draft.clone(), actor).await {
-                Err(Refusal::Closed | Refusal::Forbidden) => {}
-                done => return Ok(done?),
-            }
+        if is_privileged(&draft) {
+            let role = self.role_of(caller, video).await;
+            return Ok(danmaku.post(video, draft, Actor { user, role }).await?);
         }
-        let role = self.role_of(caller, video).await;
-        Ok(danmaku.post(video, draft, Actor { user, role }).await?)
+        // Who posts in another's name does so within the other's limits.
+        let own = *user.as_str() == *caller.user.as_ref().map_or(&*caller.name, UserId::as_str);
+        let refused = match self.inner.rates.check_sender(user.as_str()) {
+            Err(problem) if own => problem,
+            Err(problem) => return Err(problem),
+            Ok(()) => {
+                let actor = Actor { user: user.clone(), role: Role::Viewer };
+                match danmaku.post(video, draft.clone(), actor).await {
+                    Err(refusal @ (Refusal::Closed | Refusal::Forbidden)) => refusal.into(),
+                    Err(refusal @ Refusal::OverDay { .. }) if own => refusal.into(),
+                    done => return Ok(done?),
+                }
+            }
+        };
+        match self.role_of(caller, video).await {
+            Role::Viewer => Err(refused),
+            role => Ok(danmaku.post(video, draft, Actor { user, role }).await?),
+        }
     }
 
     /// What `caller` may do about `video`.

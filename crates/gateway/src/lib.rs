@@ -122,7 +122,8 @@ impl Gateway {
     pub fn open(parts: Parts, options: Options) -> Result<Self, OpenError> {
         let addresses = [options.server.http, options.server.grpc];
         let auth = Auth::open(&options.auth, &addresses, parts.table, parts.clock.clone())?;
-        let rates = Rates::new(&options.limits).map_err(OpenError::Method)?;
+        let senders = options.danmaku.sender_per_minute;
+        let rates = Rates::new(&options.limits, senders).map_err(OpenError::Method)?;
         let shelf = shelf::Shelf::new(options.danmaku.bodies_bytes_max);
         let inner = Inner {
             history: parts.history,

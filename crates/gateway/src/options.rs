@@ -208,13 +208,21 @@ pub struct CommentOptions {
     pub public_read: bool,
     /// How long what is new in a room is gathered before it is pushed, in ms.
     pub batch_ms: u64,
+    /// Comments of one viewer in a minute, and at once after a rest; 0 = no
+    /// limit.
+    pub sender_per_minute: u32,
     /// Bytes of ready bodies of segments in memory.
     pub bodies_bytes_max: u64,
 }
 
 impl Default for CommentOptions {
     fn default() -> Self {
-        Self { public_read: true, batch_ms: 100, bodies_bytes_max: 256 << 20 }
+        Self {
+            public_read: true,
+            batch_ms: 100,
+            sender_per_minute: 60,
+            bodies_bytes_max: 256 << 20,
+        }
     }
 }
 

@@ -199,6 +199,11 @@ impl From<tideline_danmaku::ask::Refusal> for Problem {
             Refusal::Forbidden | Refusal::NotYours => {
                 Self::new(Code::PermissionDenied, refusal.to_string())
             }
+            Refusal::OverDay { wait_ms, .. } => {
+                let wait = Duration::from_millis((*wait_ms).max(0) as u64);
+                let problem = Self::new(Code::RateLimited, refusal.to_string());
+                Self { retry_after: Some(wait), limit: Some("sender_day"), ..problem }
+            }
             Refusal::TooLate { .. }
             | Refusal::Conflict(_)
             | Refusal::Is(_)

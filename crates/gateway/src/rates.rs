@@ -1,4 +1,5 @@
-//! Limits of rate: a token bucket for each method, caller and user.
+//! Limits of rate: a token bucket for each method, caller and user, and for
+//! each sender of comments.
 //!
 //! A bucket that rested as long as it takes to fill is as good as a new one,
 //! so forgetting one that rested long changes nothing; the number of buckets
@@ -21,6 +22,7 @@ type Bucket = DefaultDirectRateLimiter;
 pub(crate) struct Rates {
     clock: QuantaClock,
     methods: Vec<MethodRates>,
+    senders: Option<Quota>,
     buckets: quick_cache::sync::Cache<Key, Arc<Bucket>>,
 }
 
@@ -33,29 +35,36 @@ struct MethodRates {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     op: Op,
-    /// Whether `name` is a user; else a caller.
-    user: bool,
+    whose: Whose,
     name: Box<str>,
+}
+
+/// What a name is the name of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Whose {
+    Caller,
+    User,
+    Sender,
 }
 
 /// A key that is looked up without being made.
 #[derive(Hash)]
 struct KeyRef<'a> {
     op: Op,
-    user: bool,
+    whose: Whose,
     name: &'a str,
 }
 
 impl quick_cache::Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        self.op == key.op && self.user == key.user && *self.name == *key.name
+        self.op == key.op && self.whose == key.whose && *self.name == *key.name
     }
 }
 
 impl Rates {
-    /// With the limits of `options`. Errs with the name of a method that there
-    /// is not.
-    pub(crate) fn new(options: &LimitOptions) -> Result<Self, String> {
+    /// With the limits of `options`, and of comments in a minute by one sender
+    /// (0 = none). Errs with the name of a method that there is not.
+    pub(crate) fn new(options: &LimitOptions, senders: u32) -> Result<Self, String> {
         for name in options.methods.keys() {
             if !Op::ALL.iter().any(|op| op.name() == name) {
                 return Err(name.clone());
@@ -68,6 +77,7 @@ impl Rates {
         });
         Ok(Self {
             methods: methods.collect(),
+            senders: NonZeroU32::new(senders).map(Quota::per_minute),
             buckets: quick_cache::sync::Cache::new(options.buckets_max.max(1)),
             clock,
         })
@@ -77,15 +87,24 @@ impl Rates {
     pub(crate) fn check(&self, op: Op, caller: &str, user: Option<&str>) -> Result<(), Problem> {
         let rates = &self.methods[op as usize];
         if let Some(bucket) = &rates.every {
-            self.take(bucket, "method")?;
+            self.take(bucket, "method", METHOD)?;
         }
         if let Some(quota) = rates.caller {
-            self.take(&self.bucket(KeyRef { op, user: false, name: caller }, quota), "caller")?;
+            let key = KeyRef { op, whose: Whose::Caller, name: caller };
+            self.take(&self.bucket(key, quota), "caller", METHOD)?;
         }
         if let (Some(quota), Some(name)) = (rates.user, user) {
-            self.take(&self.bucket(KeyRef { op, user: true, name }, quota), "user")?;
+            let key = KeyRef { op, whose: Whose::User, name };
+            self.take(&self.bucket(key, quota), "user", METHOD)?;
         }
         Ok(())
+    }
+
+    /// Takes one comment from the bucket of its sender.
+    pub(crate) fn check_sender(&self, user: &str) -> Result<(), Problem> {
+        let Some(quota) = self.senders else { return Ok(()) };
+        let key = KeyRef { op: Op::PostComment, whose: Whose::Sender, name: user };
+        self.take(&self.bucket(key, quota), "sender", "comments")
     }
 
     fn bucket(&self, key: KeyRef<'_>, quota: Quota) -> Arc<Bucket> {
@@ -95,16 +114,16 @@ impl Rates {
         // A clock of its own would ask the processor what it can do, which a
         // virtual machine answers slowly, for each new user.
         let bucket = Arc::new(RateLimiter::direct_with_clock(quota, self.clock.clone()));
-        let key = Key { op: key.op, user: key.user, name: key.name.into() };
+        let key = Key { op: key.op, whose: key.whose, name: key.name.into() };
         self.buckets.insert(key, bucket.clone());
         bucket
     }
 
-    fn take(&self, bucket: &Bucket, limit: &'static str) -> Result<(), Problem> {
+    fn take(&self, bucket: &Bucket, limit: &'static str, of: &str) -> Result<(), Problem> {
         bucket.check().map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
             let detail = format!(
-                "the limit of this method per {limit} is met; come back in {} ms",
+                "the limit of {of} per {limit} is met; come back in {} ms",
                 wait.as_millis().max(1)
             );
             let problem = Problem::new(Code::RateLimited, detail);
@@ -112,6 +131,9 @@ impl Rates {
         })
     }
 }
+
+/// What most limits are of.
+const METHOD: &str = "this method";
 
 impl MethodRates {
     fn new(rates: &RateOptions, burst_seconds: u32, clock: &QuantaClock) -> Self {
@@ -140,7 +162,7 @@ mod tests {
             user_reads_per_second: user,
             ..LimitOptions::default()
         };
-        Rates::new(&options).unwrap()
+        Rates::new(&options, 0).unwrap()
     }
 
     #[test]
@@ -180,16 +202,31 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_has_a_bucket_beside_those_of_methods() {
+        let rates = Rates::new(&LimitOptions::default(), 2).unwrap();
+        for sender in ["ann", "bob"] {
+            rates.check_sender(sender).unwrap();
+            rates.check_sender(sender).unwrap();
+            let problem = rates.check_sender(sender).unwrap_err();
+            assert_eq!((problem.code, problem.limit), (Code::RateLimited, Some("sender")));
+            assert!(problem.retry_after.unwrap().as_secs() <= 30);
+            rates.check(Op::PostComment, sender, Some(sender)).unwrap();
+        }
+        let none = Rates::new(&LimitOptions::default(), 0).unwrap();
+        (0..1000).for_each(|_| none.check_sender("ann").unwrap());
+    }
+
+    #[test]
     fn a_method_that_there_is_not_is_named() {
         let methods = [("history_lost".to_owned(), RateOptions::default())].into();
         let options = LimitOptions { methods, ..LimitOptions::default() };
-        assert_eq!(Rates::new(&options).err(), Some("history_lost".into()));
+        assert_eq!(Rates::new(&options, 0).err(), Some("history_lost".into()));
     }
 
     #[test]
     fn buckets_are_bounded() {
         let options = LimitOptions { buckets_max: 100, ..LimitOptions::default() };
-        let rates = Rates::new(&options).unwrap();
+        let rates = Rates::new(&options, 0).unwrap();
         for n in 0..10_000 {
             rates.check(Op::List, &n.to_string(), None).unwrap();
         }

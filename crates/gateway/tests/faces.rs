@@ -20,6 +20,8 @@ mod grpc_topics;
 mod history;
 #[path = "faces/live.rs"]
 mod live;
+#[path = "faces/moderation.rs"]
+mod moderation;
 #[path = "faces/operate.rs"]
 mod operate;
 #[path = "faces/pages.rs"]

@@ -75,6 +75,7 @@ impl Options {
                 danmaku: CommentOptions {
                     public_read: config.danmaku.public_read,
                     batch_ms: config.danmaku.batch_ms,
+                    sender_per_minute: config.danmaku.sender_per_minute,
                     bodies_bytes_max: config.danmaku.bodies_bytes_max,
                 },
             },
@@ -106,6 +107,7 @@ fn danmaku(config: &config::Danmaku) -> Result<tideline_danmaku::Options, Config
         limit,
         recall_within: Duration::from_secs(config.recall_seconds.into()),
         report_threshold: config.report_threshold,
+        sender_per_day: config.sender_per_day,
         hot_budget_bytes: usize::try_from(config.hot_budget_bytes).unwrap_or(usize::MAX),
         flush_after: Duration::from_millis(config.flush_after_ms),
         ..tideline_danmaku::Options::default()

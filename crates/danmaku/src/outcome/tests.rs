@@ -4,6 +4,7 @@ use tideline_wire::danmaku::{Mode, Pool};
 use super::*;
 use crate::comment::{Rank, State, Writer};
 use crate::rows::tests::{any_content, any_id, any_index, any_settings};
+use crate::sent::tests::any_sent;
 
 fn any_change() -> impl Strategy<Value = Change> {
     let content = || any_content();
@@ -31,6 +32,7 @@ fn any_change() -> impl Strategy<Value = Change> {
             .prop_map(|(before, after)| Change::Settings { before, after }),
         ".{0,30}".prop_map(|list| Change::Filters(list.into())),
         (any::<u64>(), any::<u64>()).prop_map(|(total, shown)| Change::Count { total, shown }),
+        any_sent().prop_map(Change::Sent),
     ]
 }
 
@@ -148,7 +150,7 @@ fn the_audit_says_who_did_what_and_how_to_undo_it() {
 
 #[test]
 fn what_is_no_moderation_is_not_in_the_audit() {
-    for act in [Act::Post, Act::Import, Act::Like, Act::Queue, Act::Count] {
+    for act in [Act::Post, Act::Import, Act::Like, Act::Queue, Act::Count, Act::Send] {
         assert_eq!(audit("v1", &Outcome { act, ..sample() }), None);
     }
     let mut report = Outcome { act: Act::Report, ..sample() };

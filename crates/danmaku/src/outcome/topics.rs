@@ -14,7 +14,9 @@ pub fn audit(video: &str, outcome: &Outcome) -> Option<String> {
         Act::Report => outcome.changes.iter().any(|change| {
             matches!(change, Change::Index { before, after, .. } if before.state != after.state)
         }),
-        Act::Post | Act::Import | Act::Like | Act::Queue | Act::Count => false,
+        Act::Post | Act::Import | Act::Like | Act::Queue | Act::Count | Act::Send => {
+            false
+        },
     };
     if !moderates {
         return None;
@@ -60,7 +62,8 @@ fn change(change: &Change) -> Option<String> {
         Change::New { .. }
         | Change::Mark { .. }
         | Change::Forgotten { .. }
-        | Change::Count { .. } => return None,
+        | Change::Count { .. }
+        | Change::Sent(_) => return None,
     })
 }
 

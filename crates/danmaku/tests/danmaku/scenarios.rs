@@ -321,3 +321,30 @@ fn counts_are_told_once_for_many_changes_and_the_audit_tells_moderation() {
     assert_eq!(audit.len(), 1);
     assert!(audit[0].contains(&id.to_string()) && audit[0].contains(r#""state":"blocked""#));
 }
+
+#[test]
+fn the_limit_of_a_day_counts_a_retry_once_and_outlives_a_restart() {
+    let options = || Options { sender_per_day: 2, ..Options::default() };
+    let mut p = Partition::new(options());
+    let begun = p.now;
+    let send = |post| Op::Send { post };
+    for post in [Some(1), Some(1), Some(2), Some(2)] {
+        assert_eq!(p.ask("ann's own", send(post)), Answer::Done);
+    }
+    let over = |answer| match answer {
+        Answer::Refused(Refusal::OverDay { max: 2, wait_ms }) => wait_ms,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(over(p.ask("ann's own", send(None))), 86_400_000);
+    assert_eq!(p.ask("bob's own", send(None)), Answer::Done);
+    // From the log alone, then from rows.
+    p = p.crash(0, |_, _, _| 0, options());
+    assert_eq!(over(p.ask("ann's own", send(None))), 86_400_000);
+    p.rest();
+    p = p.crash(0, |_, _, n| n, options());
+    p.now = begun + 86_399_999;
+    assert_eq!(over(p.ask("ann's own", send(None))), 1);
+    p.now += 1;
+    assert_eq!(p.ask("ann's own", send(None)), Answer::Done);
+    assert!(p.texts("ann's own").is_empty());
+}

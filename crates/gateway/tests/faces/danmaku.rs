@@ -12,12 +12,12 @@ async fn post(site: &Site, video: &str, text: &str, progress_ms: u32) -> Value {
     site.post(&format!("/v1/videos/{video}/danmaku"), &body).await.expect(201)
 }
 
-async fn as_of(site: &Site, token: &str, method: &str, path: &str, body: &str) -> Reply {
+pub(crate) async fn as_of(site: &Site, token: &str, method: &str, path: &str, body: &str) -> Reply {
     let bearer = format!("Bearer {token}");
     site.call_with(method, path, body, &[("authorization", &bearer)]).await
 }
 
-async fn token(site: &Site, admin: &str, scope: &str) -> String {
+pub(crate) async fn token(site: &Site, admin: &str, scope: &str) -> String {
     let body = json!({"scopes": [scope], "note": "test"}).to_string();
     let made = as_of(site, admin, "POST", "/v1/tokens", &body).await.expect(201);
     made["token"].as_str().unwrap().to_owned()

@@ -75,6 +75,14 @@ pub(crate) fn kind(name: &str) -> Kind {
 }
 
 pub(crate) fn open(options: Options) -> Result<Site, OpenError> {
+    open_with(options, tideline_danmaku::Options::default())
+}
+
+/// The same, with other rules of comments.
+pub(crate) fn open_with(
+    options: Options,
+    comments: tideline_danmaku::Options,
+) -> Result<Site, OpenError> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
     let table: Arc<dyn Table> = Arc::new(MemTable::new());
     let journal = Arc::new(MemJournal::new());
@@ -92,14 +100,7 @@ pub(crate) fn open(options: Options) -> Result<Site, OpenError> {
         4,
     )
     .unwrap();
-    let danmaku = Danmaku::open(
-        queue.clone(),
-        table.clone(),
-        clock.clone(),
-        tideline_danmaku::Options::default(),
-        4,
-    )
-    .unwrap();
+    let danmaku = Danmaku::open(queue.clone(), table.clone(), clock.clone(), comments, 4).unwrap();
     let catalogue =
         Catalogue::open(table.clone(), tideline_catalogue::Options::default(), clock.clone())
             .unwrap();

@@ -58,6 +58,8 @@ pub struct Danmaku {
     pub limit: u32,
     pub recall_seconds: u32,
     pub report_threshold: u32,
+    pub sender_per_minute: u32,
+    pub sender_per_day: u32,
     pub hot_budget_bytes: u64,
     pub flush_after_ms: u64,
     pub batch_ms: u64,
