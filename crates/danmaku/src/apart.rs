@@ -8,6 +8,10 @@ use tideline_types::limits::VIDEO_BYTES_MAX;
 /// What stands before each of these names.
 const PREFIX: &str = "/////////////////////////////////////////////////////////////////";
 
+/// What holds for every video of the site: its filters.
+pub(crate) const SITE: &str =
+    "/////////////////////////////////////////////////////////////////site";
+
 /// Where it is counted what a user, as a keyed hash, posts under all videos.
 pub(crate) fn sender(user: u64) -> String {
     format!("{PREFIX}sender/{user:016x}")

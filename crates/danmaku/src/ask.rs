@@ -10,6 +10,7 @@ use tideline_wire::danmaku::{Item, Pool};
 use crate::comment::{Actor, Comment, Draft, NotAdmitted, Rank, State};
 use crate::filters::BadFilters;
 use crate::id::CommentId;
+use crate::outcome::Outcome;
 use crate::rows::Settings;
 use crate::video::Event;
 
@@ -71,6 +72,13 @@ pub enum Op {
     Set {
         /// What of them.
         patch: SettingsPatch,
+        /// By whom.
+        actor: Actor,
+    },
+    /// Undo what somebody did, as far as it still stands.
+    Undo {
+        /// What was logged then.
+        outcome: Box<Outcome>,
         /// By whom.
         actor: Actor,
     },
@@ -137,6 +145,7 @@ impl Op {
             | Self::Like { .. }
             | Self::Report { .. }
             | Self::Set { .. }
+            | Self::Undo { .. }
             | Self::SetFilters { .. }
             | Self::Erase { .. } => false,
         }
@@ -203,7 +212,7 @@ pub enum Answer {
     Comment(Arc<Comment>),
     /// Of `Set`.
     Settings(Settings),
-    /// Of `Send`, `SetFilters`.
+    /// Of `Send`, `Undo`, `SetFilters`.
     Done,
     /// Of `Erase`: comments that were there.
     Erased(u64),

@@ -75,6 +75,16 @@ pub fn parse(json: &str) -> Result<Vec<Filter>, BadFilters> {
     entries.iter().enumerate().map(read).collect()
 }
 
+/// A list as it is kept, if it can be in force: all usual values said, within
+/// the limits.
+pub fn checked(json: &str) -> Result<String, BadFilters> {
+    let list = parse(json)?;
+    Filters::new(&list)?;
+    let json = export(&list);
+    within("bytes", json.len(), FILTERS_BYTES_MAX)?;
+    Ok(json)
+}
+
 /// Reads what can be read of a list from elsewhere, and says of the rest why
 /// not.
 pub fn import(json: &str) -> Result<(Vec<Filter>, Vec<BadFilters>), BadFilters> {
@@ -104,15 +114,15 @@ pub fn export(filters: &[Filter]) -> String {
 }
 
 fn entries(json: &str) -> Result<Vec<Value>, BadFilters> {
-    let too_many = |what, given, max| match given <= max {
-        true => Ok(()),
-        false => Err(BadFilters::TooMany { what, given, max }),
-    };
-    too_many("bytes", json.len(), FILTERS_BYTES_MAX)?;
+    within("bytes", json.len(), FILTERS_BYTES_MAX)?;
     let value: Vec<Value> =
         serde_json::from_str(json).map_err(|error| BadFilters::Json(error.to_string()))?;
-    too_many("filters", value.len(), FILTERS_MAX)?;
+    within("filters", value.len(), FILTERS_MAX)?;
     Ok(value)
+}
+
+fn within(what: &'static str, given: usize, max: usize) -> Result<(), BadFilters> {
+    if given <= max { Ok(()) } else { Err(BadFilters::TooMany { what, given, max }) }
 }
 
 fn filter(entry: &Value) -> Result<Filter, String> {
@@ -218,6 +228,19 @@ mod tests {
         assert!(filters.rejects("hello", &["ann", "a6216d9"]));
         assert!(!filters.rejects("off with it", &["ann", "1"]));
         assert!(!Filters::default().rejects("", &[]));
+    }
+
+    #[test]
+    fn a_list_is_kept_within_its_limit_with_all_that_it_does_not_say() {
+        assert_eq!(
+            checked(r#"[{"type":0,"filter":"a"}]"#).unwrap(),
+            r#"[{"filter":"a","opened":true,"type":0}]"#
+        );
+        let entry = format!(r#"{{"type":0,"filter":"{}"}}"#, "a".repeat(940));
+        let list = format!("[{}]", vec![entry; 515].join(","));
+        assert!(list.len() < FILTERS_BYTES_MAX);
+        assert!(matches!(checked(&list), Err(BadFilters::TooMany { what: "bytes", .. })));
+        assert!(checked(r#"[{"type":1,"filter":"("}]"#).is_err());
     }
 
     #[test]

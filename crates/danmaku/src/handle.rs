@@ -1,6 +1,9 @@
 //! The handle: what the rest of the program calls.
 
-use std::sync::{Arc, PoisonError, RwLock};
+mod site;
+mod undo;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,11 +15,14 @@ use tideline_types::limits::{
 use tideline_types::{PartitionId, Seq, UserId};
 use tideline_wire::danmaku::Item;
 
+pub use undo::Audited;
+use site::Site;
+
 use crate::ask::{
     Action, Answer, Changes, ImportItem, Op, Posted, Refusal, SettingsPatch, Snapshot, Tally, View,
 };
 use crate::comment::{Actor, Comment, Draft, Role};
-use crate::filters::{self, Filter, Filters};
+use crate::filters;
 use crate::id::CommentId;
 use crate::options::Options;
 use crate::owner;
@@ -31,7 +37,7 @@ use crate::{apart, flag, item, personal, segment};
 #[derive(Clone)]
 pub struct Danmaku {
     driver: Arc<Driver>,
-    site_filters: Arc<RwLock<Arc<Filters>>>,
+    site: Arc<Site>,
 }
 
 impl Danmaku {
@@ -47,7 +53,7 @@ impl Danmaku {
         partitions: u16,
     ) -> Result<Self, StoreError> {
         let driver = Driver::open(queue, table, clock, options, partitions)?;
-        Ok(Self { driver, site_filters: Arc::default() })
+        Ok(Self { driver, site: Arc::default() })
     }
 
     /// What an operator set.
@@ -59,8 +65,7 @@ impl Danmaku {
     /// their latest 64 under the video, is the same comment.
     pub async fn post(&self, video: &str, draft: Draft, actor: Actor) -> Result<Posted, Refusal> {
         if actor.role == Role::Viewer {
-            let site = self.site_filters.read().unwrap_or_else(PoisonError::into_inner).clone();
-            if site.rejects(&draft.text, &[actor.user.as_str()]) {
+            if self.site_list().await?.rejects(&draft.text, &[actor.user.as_str()]) {
                 return Err(Refusal::Forbidden);
             }
             self.count(video, &draft, &actor).await?;
@@ -82,10 +87,7 @@ impl Danmaku {
         let user = actor.user.as_str();
         let post = draft.client_id.as_ref().map(|id| keys.client(user, &format!("{video}/{id}")));
         let name = apart::sender(keys.user(user));
-        expect(self.driver.ask(&name, Op::Send { post }).await, |answer| match answer {
-            Answer::Done => Some(()),
-            _ => None,
-        })
+        expect(self.driver.ask(&name, Op::Send { post }).await, is_done)
     }
 
     /// Takes comments of a file, at most 1,000 and 4 MiB at a time, whatever the
@@ -169,18 +171,7 @@ impl Danmaku {
         json: String,
         actor: Actor,
     ) -> Result<(), Refusal> {
-        expect(self.ask(video, Op::SetFilters { json, actor }).await, |answer| match answer {
-            Answer::Done => Some(()),
-            _ => None,
-        })
-    }
-
-    /// Sets the filters of the site, for what is posted from now on. They are
-    /// kept in memory alone.
-    pub fn set_site_filters(&self, filters: &[Filter]) -> Result<(), Refusal> {
-        let filters = Arc::new(Filters::new(filters)?);
-        *self.site_filters.write().unwrap_or_else(PoisonError::into_inner) = filters;
-        Ok(())
+        expect(self.ask(video, Op::SetFilters { json, actor }).await, is_done)
     }
 
     /// Removes everything of a user, from every video; answers how many comments
@@ -217,9 +208,7 @@ impl Danmaku {
 
     /// Sets a viewer's own filters, from the JSON of a list.
     pub async fn set_user_filters(&self, user: &UserId, json: &str) -> Result<(), Refusal> {
-        let list = filters::parse(json)?;
-        Filters::new(&list)?;
-        let json = filters::export(&list);
+        let json = filters::checked(json)?;
         self.personal(user, move |table, user| personal::set_filters(table, user, json)).await
     }
 
@@ -380,6 +369,10 @@ impl Danmaku {
             false => Answer::Refused(Refusal::BadVideo),
         }
     }
+}
+
+fn is_done(answer: Answer) -> Option<()> {
+    matches!(answer, Answer::Done).then_some(())
 }
 
 /// The answer that the call asks for, or the refusal.

@@ -51,7 +51,7 @@ mod task;
 pub mod top;
 pub mod video;
 
-pub use handle::Danmaku;
+pub use handle::{Audited, Danmaku};
 pub use id::{CommentId, STRETCH_MS, stretch_of};
 pub use item::{MANY_LIKES, item};
 pub use options::Options;

@@ -49,11 +49,13 @@ pub enum Act {
     Count,
     /// A post of a sender was counted.
     Send,
+    /// Something of the above was undone.
+    Undo,
 }
 
 impl Act {
     /// All of them, by number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Post,
         Self::Import,
         Self::Recall,
@@ -66,6 +68,7 @@ impl Act {
         Self::Erase,
         Self::Count,
         Self::Send,
+        Self::Undo,
     ];
 
     /// Its name for readers of topics.
@@ -83,6 +86,7 @@ impl Act {
             Self::Erase => "erase",
             Self::Count => "count",
             Self::Send => "send",
+            Self::Undo => "undo",
         }
     }
 }
@@ -142,8 +146,13 @@ pub enum Change {
         /// As they become.
         after: Settings,
     },
-    /// The video's filters as they become, as JSON.
-    Filters(Arc<str>),
+    /// The video's filters, as JSON.
+    Filters {
+        /// As they were, if there were any.
+        before: Option<Arc<str>>,
+        /// As they become.
+        after: Arc<str>,
+    },
     /// Nothing; how many comments there are.
     Count {
         /// Of any state.
@@ -219,6 +228,7 @@ const FILTERS: u8 = 7;
 const COUNT: u8 = 8;
 const FORGOTTEN: u8 = 9;
 const SENT: u8 = 10;
+const OTHER_FILTERS: u8 = 11;
 
 fn put_change(out: &mut Vec<u8>, change: &Change) {
     match change {
@@ -254,9 +264,10 @@ fn put_change(out: &mut Vec<u8>, change: &Change) {
             rows::put_settings(out, before);
             rows::put_settings(out, after);
         }
-        Change::Filters(list) => {
-            out.push(FILTERS);
-            put_block(out, list.as_bytes());
+        Change::Filters { before, after } => {
+            out.push(if before.is_some() { OTHER_FILTERS } else { FILTERS });
+            before.iter().for_each(|list| put_block(out, list.as_bytes()));
+            put_block(out, after.as_bytes());
         }
         Change::Count { total, shown } => {
             out.push(COUNT);
@@ -314,13 +325,9 @@ fn take_change(reader: &mut Reader<'_>) -> Result<Change, BadBytes> {
             let (before, after) = (rows::take_settings(reader)?, rows::take_settings(reader)?);
             Change::Settings { before, after }
         }
-        FILTERS => {
-            let list = take_block(reader)?;
-            if list.len() > FILTERS_BYTES_MAX {
-                return Err(BadBytes("a list of filters is too long"));
-            }
-            let list = std::str::from_utf8(list).map_err(|_| BadBytes("a list is not UTF-8"))?;
-            Change::Filters(list.into())
+        FILTERS => Change::Filters { before: None, after: take_list(reader)? },
+        OTHER_FILTERS => {
+            Change::Filters { before: Some(take_list(reader)?), after: take_list(reader)? }
         }
         FORGOTTEN => Change::Forgotten { user: reader.u64_le()? },
         COUNT => Change::Count { total: reader.varint()?, shown: reader.varint()? },
@@ -336,6 +343,14 @@ fn take_id(reader: &mut Reader<'_>) -> Result<CommentId, BadBytes> {
 fn take_block<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], BadBytes> {
     let len = usize::try_from(reader.varint()?).map_err(|_| BadBytes("cut short"))?;
     reader.bytes(len)
+}
+
+fn take_list(reader: &mut Reader<'_>) -> Result<Arc<str>, BadBytes> {
+    let list = take_block(reader)?;
+    if list.len() > FILTERS_BYTES_MAX {
+        return Err(BadBytes("a list of filters is too long"));
+    }
+    Ok(std::str::from_utf8(list).map_err(|_| BadBytes("a list is not UTF-8"))?.into())
 }
 
 fn take_content(reader: &mut Reader<'_>, id: CommentId) -> Result<Content, BadBytes> {

@@ -11,6 +11,7 @@ mod moderate;
 mod own;
 mod post;
 mod sent;
+mod undo;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use tideline_types::{Millis, Seq};
 
 use crate::ask::{Answer, Changes, Op, Refusal, SettingsPatch, Snapshot, Tally, View};
 use crate::comment::{Actor, Comment, Index, State};
-use crate::filters::{self, Filters};
+use crate::filters;
 use crate::id::{CommentId, Mint};
 use crate::options::{Keys, Options};
 use crate::outcome::{Act, Change, Outcome};
@@ -114,6 +115,7 @@ impl Rules {
             Op::Like { id, actor } => self.like(desk, *id, actor),
             Op::Report { id, actor, reason } => self.report(desk, *id, actor, *reason),
             Op::Set { patch, actor } => set(desk, patch, actor),
+            Op::Undo { outcome, actor } => self.undo(desk, outcome, actor),
             Op::SetFilters { json, actor } => set_filters(desk, json, actor),
             Op::Erase { user } => self.erase(desk, user, progress),
             Op::Own { user, below, limit } => self.own(desk, user, *below, *limit),
@@ -324,14 +326,13 @@ fn set(desk: &mut Desk<'_>, patch: &SettingsPatch, actor: &Actor) -> Decision {
 }
 
 fn set_filters(desk: &mut Desk<'_>, json: &str, actor: &Actor) -> Decision {
-    let list = match filters::parse(json) {
-        Ok(list) => list,
-        Err(error) => return Decision::refused(error),
-    };
-    if let Err(error) = Filters::new(&list) {
-        return Decision::refused(error);
+    match filters::checked(json) {
+        Err(error) => Decision::refused(error),
+        Ok(after) => {
+            let before = desk.video.filters_json().cloned();
+            let change = Change::Filters { before, after: after.into() };
+            let done = outcome(desk, Act::Filters, Some(actor), vec![change]);
+            Decision::Done(Answer::Done, Some(done))
+        }
     }
-    let change = Change::Filters(filters::export(&list).into());
-    let done = outcome(desk, Act::Filters, Some(actor), vec![change]);
-    Decision::Done(Answer::Done, Some(done))
 }

@@ -142,6 +142,11 @@ impl Driver {
         self.view.look_at_all(of).concat()
     }
 
+    /// Where what was decided is logged.
+    pub(crate) fn log(&self) -> (&Queue, &TopicName) {
+        (&self.queue, &self.topic)
+    }
+
     /// Told when a video changes.
     pub(crate) fn watch(&self, video: &str) -> Watch {
         self.view.view().rooms.watch(video)

@@ -191,7 +191,7 @@ impl Video {
                 self.limit_changed();
                 self.tell(seq, Event::Settings(*after));
             }
-            Change::Filters(list) => {
+            Change::Filters { after: list, .. } => {
                 rest.put(rows::FILTERS_KEY.into(), list.as_bytes().to_vec());
                 self.filters = Filters::of_rest(list);
                 self.filters_json = Some(Arc::clone(list));

@@ -10,11 +10,11 @@ use tideline_danmaku::comment::{Actor, Draft, NotAdmitted, Role, State};
 use tideline_danmaku::segment::{Format, Patched};
 use tideline_danmaku::video::Event;
 use tideline_danmaku::{AUDIT, CommentId, Danmaku, Options, TOPIC};
-use tideline_danmaku::{erase, filters};
-use tideline_queue::{From, Queue};
+use tideline_danmaku::erase;
+use tideline_queue::{Fetched, From, OwnedRecord, Queue};
 use tideline_store::mem::{MemJournal, MemTable};
 use tideline_store::{ManualClock, ReadLimits};
-use tideline_types::{Millis, Seq, TopicName, UserId, partition_of};
+use tideline_types::{Millis, Position, Seq, TopicName, UserId, partition_of};
 use tideline_wire::danmaku::{Item, Mode, Pool};
 
 const START: Millis = Millis(1_796_000_000_000);
@@ -235,9 +235,11 @@ async fn an_erased_user_is_gone_from_every_video_and_stays_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_site_refuses_what_its_filters_say_and_an_import_what_is_too_much() {
     let site = Site::new();
-    let list =
-        filters::parse(r#"[{"type":1,"filter":"^spam"},{"type":2,"filter":"eve"}]"#).unwrap();
-    site.danmaku.set_site_filters(&list).unwrap();
+    let list = r#"[{"type":1,"filter":"^spam"},{"type":2,"filter":"eve"}]"#;
+    let moderator = || actor("mod", Role::Moderator);
+    site.danmaku.set_site_filters(list.into(), moderator()).await.unwrap();
+    assert!(site.danmaku.set_site_filters("[7]".into(), moderator()).await.is_err());
+    let site = site.crash(0);
     assert_eq!(site.post("v", "ann", "spam!").await, Err(Refusal::Forbidden));
     assert_eq!(site.post("v", "eve", "hi").await, Err(Refusal::Forbidden));
     assert!(site.post("v", "ann", "no spam").await.is_ok());
@@ -248,6 +250,8 @@ async fn the_site_refuses_what_its_filters_say_and_an_import_what_is_too_much() 
     assert_eq!(site.danmaku.import("v", vec![item], owner()).await.unwrap().taken, 1);
     assert_eq!(site.post("", "ann", "a").await, Err(Refusal::BadVideo));
     assert_eq!(site.post(&"v".repeat(65), "ann", "a").await, Err(Refusal::BadVideo));
+    site.danmaku.set_site_filters("[]".into(), moderator()).await.unwrap();
+    assert!(site.post("v", "eve", "spam!").await.is_ok());
     site.danmaku.close(Duration::ZERO);
     assert!(matches!(site.post("v", "ann", "late").await, Err(Refusal::Overloaded(_))));
 }
@@ -323,5 +327,45 @@ async fn a_viewer_who_posted_enough_today_waits_for_tomorrow_and_an_erase_is_non
     assert_eq!(site.danmaku.erase(&UserId::new("ann").unwrap()).await, Ok(3));
     site.clock.advance(86_400_000);
     site.post("v", "ann", "a new day").await.unwrap();
+    site.danmaku.close(Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_audit_tells_is_undone_by_its_place_and_so_is_the_undoing() {
+    let site = Site::new();
+    let id = site.post("v", "ann", "hm").await.unwrap();
+    let owner = || actor("o", Role::Owner);
+    site.danmaku.moderate("v", id, Action::Block, owner()).await.unwrap();
+    site.danmaku.set_filters("v", r#"[{"type":0,"filter":"a"}]"#.into(), owner()).await.unwrap();
+    site.danmaku.set_filters("v", "[]".into(), owner()).await.unwrap();
+    let topic = TopicName::new(AUDIT).unwrap();
+    let records = async |name: &str| {
+        let partition = partition_of(name.as_bytes(), PARTITIONS);
+        let limits = ReadLimits { records_max: 100, bytes_max: 1 << 20 };
+        let queue = &site.queue;
+        let told = queue.fetch(&topic, partition, From::Earliest, limits, Duration::ZERO).await;
+        let Fetched { incarnation, epoch, records, .. } = told.unwrap();
+        let place = |record: &OwnedRecord| Position { incarnation, epoch, seq: record.seq };
+        (partition, records.iter().map(place).collect::<Vec<_>>())
+    };
+    let undo = async |name: &str, nth: usize| {
+        let (partition, places) = records(name).await;
+        let audited = site.danmaku.audited(partition, places[nth]).await.unwrap().unwrap();
+        assert_eq!(audited.video(), Some(name));
+        site.danmaku.undo(audited, owner()).await
+    };
+    assert!(site.texts("v").await.is_empty());
+    undo("v", 0).await.unwrap();
+    assert_eq!(site.texts("v").await, ["hm"]);
+    assert!(matches!(undo("v", 0).await, Err(Refusal::Conflict(_))), "it stands no more");
+    undo("v", 3).await.unwrap();
+    assert!(site.texts("v").await.is_empty(), "blocked again");
+    assert_eq!(site.danmaku.view("v").await.unwrap().filters.as_deref(), Some("[]"));
+    undo("v", 2).await.unwrap();
+    let filters = site.danmaku.view("v").await.unwrap().filters;
+    assert_eq!(filters.as_deref(), Some(r#"[{"filter":"a","opened":true,"type":0}]"#));
+    let (partition, places) = records("v").await;
+    let before = Position { seq: places[0].seq.prev(), ..places[0] };
+    assert!(site.danmaku.audited(partition, before).await.unwrap().is_none(), "that is a post");
     site.danmaku.close(Duration::ZERO);
 }

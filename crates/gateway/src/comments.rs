@@ -62,6 +62,19 @@ impl Gateway {
         }
     }
 
+    /// The caller as one who moderates the whole site.
+    pub(crate) fn site_moderator(&self, caller: &Caller) -> Result<Actor, Problem> {
+        let role = match caller.roles {
+            roles if roles.service || roles.admin => Role::Service,
+            roles if roles.moderator => Role::Moderator,
+            _ => {
+                let detail = "for moderators, services and admins";
+                return Err(Problem::new(Code::PermissionDenied, detail));
+            }
+        };
+        Ok(Actor { user: self.acting_user(caller)?, role })
+    }
+
     /// The user in whose name `caller` acts: their own; of a service or where
     /// nobody is asked for a name, one that is called as they are.
     pub(crate) fn acting_user(&self, caller: &Caller) -> Result<UserId, Problem> {

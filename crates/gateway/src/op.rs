@@ -83,6 +83,8 @@ ops! {
     ReportComment "danmaku_report" Known,
     /// Settings and filters of a video.
     SetVideo "danmaku_settings" Known,
+    /// Filters of the site, and undoing what the audit tells.
+    SetSite "danmaku_site" Known,
     /// One's own comments.
     OwnComments "danmaku_own" ReadUser,
     /// A viewer's filters and flags.

@@ -63,8 +63,9 @@ pub const SUBTITLES_PER_VIDEO_MAX: u32 = 32_000;
 pub const SPECIALS_PER_VIDEO_MAX: u32 = 1_000;
 /// Filters in one list, at most.
 pub const FILTERS_MAX: usize = 5_000;
-/// Bytes in one list of filters, at most.
-pub const FILTERS_BYTES_MAX: usize = 512 << 10;
+/// Bytes in one list of filters, at most: a record holds two, the one before
+/// and the one after.
+pub const FILTERS_BYTES_MAX: usize = 500_000;
 /// Bytes in one filter, at most.
 pub const FILTER_BYTES_MAX: usize = 1 << 10;
 /// Changes that a video keeps for live rooms, at most.
@@ -187,6 +188,7 @@ pub const SOURCE_BODY_BYTES_MAX: usize = 8 << 20;
 pub const DANMAKU_ELEMENT_BYTES_MAX: usize = 4 << 20;
 
 const _: () = assert!(SPECIAL_BYTES_MAX + RECORD_KEY_BYTES_MAX < RECORD_VALUE_BYTES_MAX);
+const _: () = assert!(2 * FILTERS_BYTES_MAX + RECORD_KEY_BYTES_MAX < RECORD_VALUE_BYTES_MAX);
 const _: () = assert!(SOURCE_BATCH_MAX <= SOURCE_IDS_MAX);
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);

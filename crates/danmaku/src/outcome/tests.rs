@@ -30,7 +30,10 @@ fn any_change() -> impl Strategy<Value = Change> {
         any::<u64>().prop_map(|user| Change::Forgotten { user }),
         (any_settings(), any_settings())
             .prop_map(|(before, after)| Change::Settings { before, after }),
-        ".{0,30}".prop_map(|list| Change::Filters(list.into())),
+        (prop::option::of(".{0,30}"), ".{0,30}").prop_map(|(before, after)| Change::Filters {
+            before: before.map(Into::into),
+            after: after.into()
+        }),
         (any::<u64>(), any::<u64>()).prop_map(|(total, shown)| Change::Count { total, shown }),
         any_sent().prop_map(Change::Sent),
     ]

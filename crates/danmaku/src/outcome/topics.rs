@@ -3,14 +3,18 @@
 use std::fmt::Write as _;
 
 use super::{Act, Change, Outcome};
+use crate::apart;
 use crate::comment::Index;
 use crate::rows::Settings;
 
 /// What topic `danmaku-audit` says of an outcome; `None` unless somebody
-/// moderated. `before` is what undoes it.
+/// moderated. `before` is what undoes it. What holds for all videos says
+/// `site` in the place of a video.
 pub fn audit(video: &str, outcome: &Outcome) -> Option<String> {
     let moderates = match outcome.act {
-        Act::Recall | Act::Moderate | Act::Settings | Act::Filters | Act::Erase => true,
+        Act::Recall | Act::Moderate | Act::Settings | Act::Filters | Act::Erase | Act::Undo => {
+            true
+        },
         Act::Report => outcome.changes.iter().any(|change| {
             matches!(change, Change::Index { before, after, .. } if before.state != after.state)
         }),
@@ -21,7 +25,11 @@ pub fn audit(video: &str, outcome: &Outcome) -> Option<String> {
     if !moderates {
         return None;
     }
-    let mut out = format!(r#"{{"video":{},"act":"{}""#, quoted(video), outcome.act.name());
+    let of = match video {
+        apart::SITE => r#""site":true"#.to_owned(),
+        video => format!(r#""video":{}"#, quoted(video)),
+    };
+    let mut out = format!(r#"{{{of},"act":"{}""#, outcome.act.name());
     if let Some(actor) = &outcome.actor {
         let (user, role) = (quoted(actor.user.as_str()), actor.role.name());
         _ = write!(out, r#","actor":{user},"role":"{role}""#);
@@ -58,7 +66,10 @@ fn change(change: &Change) -> Option<String> {
         Change::Settings { before, after } => {
             format!(r#"{{"before":{},"after":{}}}"#, settings(before), settings(after))
         }
-        Change::Filters(list) => format!(r#"{{"filters":{}}}"#, quoted(list)),
+        Change::Filters { before, after } => {
+            let before = before.as_ref().map_or("null".to_owned(), |list| quoted(list));
+            format!(r#"{{"filters":{{"before":{before},"after":{}}}}}"#, quoted(after))
+        }
         Change::New { .. }
         | Change::Mark { .. }
         | Change::Forgotten { .. }

@@ -111,7 +111,7 @@ impl Rules {
 }
 
 /// The outcome that gives `comment` the index `after`, and what else happens.
-fn changed(
+pub(super) fn changed(
     desk: &Desk<'_>,
     act: Act,
     actor: &Actor,
@@ -129,7 +129,7 @@ fn changed(
 }
 
 /// Does `action` to the index; answers what happens to another comment for it.
-fn moderated(
+pub(super) fn moderated(
     desk: &Desk<'_>,
     id: CommentId,
     action: Action,

@@ -348,3 +348,52 @@ fn the_limit_of_a_day_counts_a_retry_once_and_outlives_a_restart() {
     assert_eq!(p.ask("ann's own", send(None)), Answer::Done);
     assert!(p.texts("ann's own").is_empty());
 }
+
+#[test]
+fn an_undo_puts_back_what_was_there_unless_somebody_changed_it_since() {
+    let mut p = Partition::new(Options { limit: Some(1), ..Options::default() });
+    let low = p.post("v", "ann", draft("low", 0)).unwrap().comment.id;
+    let high = p.post("v", "ann", draft("high", 0)).unwrap().comment.id;
+    let last = |p: &Partition| {
+        let batch = p.log.last().unwrap();
+        BatchRef::parse(batch).unwrap().records().next().map(|r| r.value.to_vec()).unwrap()
+    };
+    let undo = |p: &mut Partition, done: &[u8], role| {
+        let outcome = Box::new(Outcome::decode(done).unwrap());
+        p.ask("v", Op::Undo { outcome, actor: actor("o", role) })
+    };
+    assert_eq!(p.texts("v"), ["high"]);
+    // A rank that pushed another one out.
+    p.moderate("v", low, Action::Rank(Rank::Protected)).unwrap();
+    let ranked = last(&p);
+    assert_eq!(p.texts("v"), ["low"]);
+    assert_eq!(undo(&mut p, &ranked, Role::Viewer), Answer::Refused(Refusal::NotYours));
+    assert_eq!(undo(&mut p, &ranked, Role::Owner), Answer::Done);
+    assert_eq!(p.texts("v"), ["high"], "the queue is as it was");
+    // A state, from rows that were let go meanwhile.
+    p.moderate("v", high, Action::Hide).unwrap();
+    let hidden = last(&p);
+    assert_eq!(p.texts("v"), ["low"]);
+    p.rest();
+    p = p.crash(0, |_, _, n| n, Options { limit: Some(1), ..Options::default() });
+    assert_eq!(undo(&mut p, &hidden, Role::Moderator), Answer::Done);
+    assert_eq!(p.texts("v"), ["high"]);
+    p.moderate("v", high, Action::Block).unwrap();
+    assert!(matches!(undo(&mut p, &hidden, Role::Owner), Answer::Refused(Refusal::Conflict(_))));
+    // Subtitles and settings.
+    p.moderate("v", low, Action::Move(Pool::Subtitle)).unwrap();
+    let moved = last(&p);
+    assert_eq!(undo(&mut p, &moved, Role::Owner), Answer::Done);
+    assert_eq!(p.find("v", low).unwrap().index.pool, Pool::Normal);
+    let patch = SettingsPatch { closed: Some(true), ..SettingsPatch::default() };
+    p.ask("v", Op::Set { patch, actor: actor("o", Role::Owner) });
+    let closed = last(&p);
+    assert_eq!(undo(&mut p, &closed, Role::Owner), Answer::Done);
+    assert!(!p.view("v").settings.closed);
+    // What its writer took back stays so.
+    let mine = p.post("v", "bob", draft("mine", 0)).unwrap().comment.id;
+    p.ask("v", Op::Recall { id: mine, actor: actor("bob", Role::Viewer) });
+    let recalled = last(&p);
+    let refused = undo(&mut p, &recalled, Role::Owner);
+    assert_eq!(refused, Answer::Refused(Refusal::Is(State::Recalled)));
+}

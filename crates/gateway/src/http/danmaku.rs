@@ -165,25 +165,6 @@ async fn view_json(gateway: &Gateway, video: &str) -> Result<Response, Problem> 
     Ok(door::json(out))
 }
 
-pub(super) async fn filters(gateway: Gateway, call: Call) -> Result<Response, Problem> {
-    call.query.only(&[])?;
-    let video = call.param("video").unwrap_or_default();
-    moderator(&gateway, &call.caller, video).await?;
-    let view = gateway.inner.danmaku.view(video).await?;
-    let json = view.filters.as_deref().unwrap_or("[]");
-    Ok(door::json(json.as_bytes().to_vec()))
-}
-
-pub(super) async fn set_filters(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
-    call.query.only(&[])?;
-    let body = call.body(&gateway).await?;
-    let json = std::str::from_utf8(&body).map_err(|_| Problem::invalid("body: is not UTF-8"))?;
-    let video = call.param("video").unwrap_or_default();
-    let actor = moderator(&gateway, &call.caller, video).await?;
-    gateway.inner.danmaku.set_filters(video, json.to_owned(), actor).await?;
-    Ok(door::nothing())
-}
-
 pub(super) async fn own(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     let user = call.user(&gateway)?;
     call.query.only(&["video", "below", "limit"])?;
@@ -206,7 +187,11 @@ pub(super) async fn own(gateway: Gateway, call: Call) -> Result<Response, Proble
 }
 
 /// The caller as one who may change others' comments.
-async fn moderator(gateway: &Gateway, caller: &Caller, video: &str) -> Result<Actor, Problem> {
+pub(super) async fn moderator(
+    gateway: &Gateway,
+    caller: &Caller,
+    video: &str,
+) -> Result<Actor, Problem> {
     let user = gateway.acting_user(caller)?;
     let role = gateway.role_of(caller, video).await;
     match role {

@@ -9,6 +9,7 @@ mod admin;
 mod danmaku;
 mod door;
 mod face;
+mod filters;
 mod history;
 mod items;
 mod lists;
@@ -20,6 +21,7 @@ mod query;
 mod segments;
 mod tokens;
 mod topics;
+mod undo;
 mod uploads;
 
 use axum::Router;
@@ -83,10 +85,10 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/users/{user}/danmaku", on(GET, Op::OwnComments, danmaku::own))
         .route(
             "/v1/users/{user}/danmaku/filters",
-            on(GET, Op::OwnComments, personal::filters).merge(on(
+            on(GET, Op::OwnComments, filters::of_viewer).merge(on(
                 PUT,
                 Op::SetViewer,
-                personal::set_filters,
+                filters::set_of_viewer,
             )),
         )
         .route("/v1/users/{user}/danmaku/flags", on(PUT, Op::SetViewer, personal::set_flags))
@@ -123,10 +125,10 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/videos/{video}/danmaku/settings", on(PUT, Op::SetVideo, danmaku::set))
         .route(
             "/v1/videos/{video}/danmaku/filters",
-            on(GET, Op::SetVideo, danmaku::filters).merge(on(
+            on(GET, Op::SetVideo, filters::of_video).merge(on(
                 PUT,
                 Op::SetVideo,
-                danmaku::set_filters,
+                filters::set_of_video,
             )),
         )
         .route(
@@ -142,6 +144,15 @@ pub(crate) fn router(gateway: Gateway) -> Router {
             "/v1/videos/{video}/danmaku/{id}/report",
             on(POST, Op::ReportComment, danmaku::report),
         )
+        .route(
+            "/v1/danmaku/filters",
+            on(GET, Op::SetSite, filters::of_site).merge(on(
+                PUT,
+                Op::SetSite,
+                filters::set_of_site,
+            )),
+        )
+        .route("/v1/danmaku/audit:undo", on(POST, Op::SetSite, undo::undo))
         .route("/v1/users/{user}", on(DELETE, Op::Erase, history::erase))
         .route("/v1/history:batch", on(POST, Op::RecordBatch, history::batch))
         .route(

@@ -1,5 +1,4 @@
-//! What one viewer wants of comments: their filters, and flags beside the
-//! bytes that all share.
+//! What one viewer wants of comments: flags beside the bytes that all share.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,22 +17,6 @@ use crate::shelf::{Kind, Packing};
 
 /// Flags in one body, at most.
 const FLAGS_MAX: usize = 32_000;
-
-pub(super) async fn filters(gateway: Gateway, call: Call) -> Result<Response, Problem> {
-    let user = call.user(&gateway)?;
-    call.query.only(&[])?;
-    let json = gateway.inner.danmaku.user_filters(&user).await?;
-    Ok(door::json(json.unwrap_or_else(|| "[]".into()).into_bytes()))
-}
-
-pub(super) async fn set_filters(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
-    let user = call.user(&gateway)?;
-    call.query.only(&[])?;
-    let body = call.body(&gateway).await?;
-    let json = std::str::from_utf8(&body).map_err(|_| Problem::invalid("body: is not UTF-8"))?;
-    gateway.inner.danmaku.set_user_filters(&user, json).await?;
-    Ok(door::nothing())
-}
 
 /// A model's scores of one segment, which go out as they came.
 pub(super) async fn set_flags(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {

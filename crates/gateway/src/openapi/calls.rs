@@ -25,7 +25,7 @@ impl Entry {
     pub(super) fn tag(&self) -> &'static str {
         match self.path.split('/').nth(2) {
             Some("users" | "history:batch") => "history",
-            Some("videos" | "dplayer" | "artplayer" | "live") => "danmaku",
+            Some("videos" | "danmaku" | "dplayer" | "artplayer" | "live") => "danmaku",
             Some("items" | "items:batch") => "catalogue",
             Some("topics") => "topics",
             Some(_) => "access",
@@ -54,6 +54,11 @@ const WRITE_HEADERS: &[(&str, &str)] = &[
     ("x-client-now-ms", "The device's clock, to put every event_ms right."),
     ("x-day-flag", "As an earlier answer gave it."),
 ];
+const LENIENT: &[(&str, Type, &str)] = &[(
+    "lenient",
+    Type::Boolean,
+    "Takes what can be read of the list, and answers 200 with what could not.",
+)];
 const ETAG_HEADERS: &[(&str, &str)] =
     &[("if-none-match", "An ETag that is held: 304 if it still stands.")];
 const KIND: (&str, Type, &str) = ("kind", Type::String, "Repeatable, or with commas.");
@@ -138,7 +143,7 @@ calls! {
     "filters" Get "/v1/videos/{video}/danmaku/filters" "What its owner does not want to see (as above).",
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
     "setFilters" Put "/v1/videos/{video}/danmaku/filters" "Sets it; the list is what others exchange as well.",
-        NO_QUERY, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+        LENIENT, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
     "importComments" Post "/v1/videos/{video}/danmaku:import" "Comments of a file, whatever the limit; twice changes nothing (as above).",
         &[("format", Type::String, "As the command line names it; found out if not said.")],
         NO_HEADERS, Some(("application/octet-stream", "Text")), ("200", Some((JSON, "Imported")));
@@ -157,7 +162,13 @@ calls! {
     "viewerFilters" Get "/v1/users/{user}/danmaku/filters" "What a viewer does not want to see.",
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
     "setViewerFilters" Put "/v1/users/{user}/danmaku/filters" "Sets it; the list is what others exchange as well.",
-        NO_QUERY, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+        LENIENT, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+    "siteFilters" Get "/v1/danmaku/filters" "What no viewer may post under any video (moderators, services, admins).",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
+    "setSiteFilters" Put "/v1/danmaku/filters" "Sets it; the list is what others exchange as well (as above).",
+        LENIENT, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+    "undo" Post "/v1/danmaku/audit:undo" "Puts back what was there before a record of topic `danmaku-audit`, where nobody has changed it since; 409 else. For who may do the thing itself.",
+        NO_QUERY, NO_HEADERS, Some((JSON, "AuditPlace")), ("204", None);
     "setFlags" Put "/v1/users/{user}/danmaku/flags" "A model's flags of one segment for a viewer: `{\"default\":f,\"flags\":[[\"id\",flag],…]}`, which go out as they came in front of `segments/{n}.smart`.",
         &[("video", Type::String, "Required."), ("segment", Type::Integer, "Required, from 1.")],
         NO_HEADERS, Some((JSON, "Object")), ("204", None);

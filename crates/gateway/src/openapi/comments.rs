@@ -147,6 +147,15 @@ struct Filter {
 #[derive(ToSchema)]
 struct Filters(Vec<Filter>);
 
+/// The place of a record of topic `danmaku-audit`, as its line says it.
+#[derive(ToSchema)]
+struct AuditPlace {
+    partition: u16,
+    incarnation: u64,
+    epoch: u32,
+    seq: u64,
+}
+
 /// What an import came to.
 #[derive(ToSchema)]
 struct Imported {
@@ -171,6 +180,6 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     }
     all!(
         NewComment Comment Comments OwnComment PostedComment OwnComments CommentChange CommentReport
-        Video VideoSettings Filter Filters Imported
+        Video VideoSettings Filter Filters AuditPlace Imported
     )
 }

@@ -50,3 +50,81 @@ async fn a_sender_who_posts_too_much_is_told_when_to_come_back() {
         as_of(&site, &admin, "POST", path, &own).await.expect(201);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_site_has_filters_that_lists_from_elsewhere_go_into() {
+    let (site, admin) = strict(Options::default(), tideline_danmaku::Options::default());
+    let (ann, moderator) =
+        (token(&site, &admin, "user:ann").await, token(&site, &admin, "moderator").await);
+    let path = "/v1/danmaku/filters";
+    as_of(&site, &ann, "GET", path, "").await.problem(403);
+    as_of(&site, &ann, "PUT", path, "[]").await.problem(403);
+    assert_eq!(as_of(&site, &moderator, "GET", path, "").await.expect(200), json!([]));
+    let list = r#"[{"type":0,"filter":"spam"},{"type":1,"filter":"(?<!a)b"},{"type":9}]"#;
+    let told = as_of(&site, &moderator, "PUT", path, list).await.problem(400);
+    assert!(told.contains("filters: filter 1"), "{told}");
+    let lenient = format!("{path}?lenient=true");
+    let told = as_of(&site, &moderator, "PUT", &lenient, list).await.expect(200);
+    assert_eq!((&told["kept"], &told["dropped"]), (&json!(1), &json!(2)));
+    assert!(told["report"][0].as_str().unwrap().starts_with("filter 1: "), "{told}");
+    let back = as_of(&site, &admin, "GET", path, "").await.expect(200);
+    assert_eq!(back, json!([{"type": 0, "filter": "spam", "opened": true}]));
+    let say = json!({"text": "SPAM", "progress_ms": 5}).to_string();
+    as_of(&site, &ann, "POST", "/v1/videos/any/danmaku", &say).await.problem(403);
+    as_of(&site, &admin, "POST", "/v1/videos/any/danmaku", &say).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_undoes_what_a_line_of_the_audit_tells() {
+    let (site, admin) = strict(Options::default(), tideline_danmaku::Options::default());
+    let (ann, bob) =
+        (token(&site, &admin, "user:ann").await, token(&site, &admin, "user:bob").await);
+    let item = r#"{"title":"T","owner":"ann"}"#;
+    as_of(&site, &admin, "PUT", "/v1/items/video/v", item).await.expect(204);
+    let say = json!({"text": "hm", "progress_ms": 5}).to_string();
+    let posted = as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", &say).await.expect(201);
+    let path = format!("/v1/videos/v/danmaku/{}", posted["id"].as_str().unwrap());
+    as_of(&site, &ann, "PATCH", &path, r#"{"state":"blocked"}"#).await.expect(200);
+    as_of(&site, &admin, "PUT", "/v1/danmaku/filters", r#"[{"type":0,"filter":"x"}]"#)
+        .await
+        .expect(204);
+    let mut places = Vec::new();
+    for partition in 0..4 {
+        let path = format!("/v1/topics/danmaku-audit/records?partition={partition}");
+        let lines = as_of(&site, &admin, "GET", &path, "").await;
+        for line in String::from_utf8(lines.bytes).unwrap().lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            if line["value"].is_string() || line["value"].is_object() {
+                let value = match &line["value"] {
+                    serde_json::Value::String(text) => serde_json::from_str(text).unwrap(),
+                    value => value.clone(),
+                };
+                let place = ["partition", "incarnation", "epoch", "seq"];
+                let place: serde_json::Map<_, _> =
+                    place.iter().map(|n| ((*n).to_owned(), line[n].clone())).collect();
+                places.push((value, json!(place).to_string()));
+            }
+        }
+    }
+    assert_eq!(places.len(), 2);
+    let undo = "/v1/danmaku/audit:undo";
+    for (value, place) in &places {
+        as_of(&site, &bob, "POST", undo, place).await.problem(403);
+        if value["site"] == true {
+            assert_eq!(value["changes"][0]["filters"]["before"], json!(null));
+            as_of(&site, &ann, "POST", undo, place).await.problem(403);
+            as_of(&site, &admin, "POST", undo, place).await.expect(204);
+        } else {
+            assert_eq!((&value["video"], &value["actor"]), (&json!("v"), &json!("ann")));
+            as_of(&site, &ann, "POST", undo, place).await.expect(204);
+            as_of(&site, &ann, "POST", undo, place).await.problem(409);
+        }
+    }
+    let shown = site.get("/v1/videos/v/danmaku").await.expect(200);
+    assert_eq!(shown["items"][0]["text"], "hm");
+    let none = as_of(&site, &admin, "GET", "/v1/danmaku/filters", "").await.expect(200);
+    assert_eq!(none, json!([]));
+    as_of(&site, &admin, "POST", undo, r#"{"partition":0}"#).await.problem(400);
+    let gone = r#"{"partition":0,"incarnation":7777,"epoch":1,"seq":1}"#;
+    as_of(&site, &admin, "POST", undo, gone).await.problem(409);
+}
