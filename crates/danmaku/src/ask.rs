@@ -52,6 +52,14 @@ pub enum Op {
         /// By whom.
         actor: Actor,
     },
+    /// Say of a comment that waits whether it is shown; nothing if it does not
+    /// wait.
+    Judge {
+        /// Which.
+        id: CommentId,
+        /// Or blocked.
+        shown: bool,
+    },
     /// Like a comment, once.
     Like {
         /// Which.
@@ -142,6 +150,7 @@ impl Op {
             | Self::Import { .. }
             | Self::Recall { .. }
             | Self::Moderate { .. }
+            | Self::Judge { .. }
             | Self::Like { .. }
             | Self::Report { .. }
             | Self::Set { .. }
@@ -208,7 +217,7 @@ pub enum Answer {
     Posted(Posted),
     /// Of `Import`.
     Imported(Tally),
-    /// Of `Recall`, `Moderate`, `Like`, `Report`: the comment as it is now.
+    /// Of `Recall`, `Moderate`, `Judge`, `Like`, `Report`: the comment as it is now.
     Comment(Arc<Comment>),
     /// Of `Set`.
     Settings(Settings),

@@ -68,12 +68,26 @@ pub enum State {
     Blocked,
     /// By reports, until somebody has looked at it.
     Reported,
+    /// Until somebody has looked at it: nobody has yet.
+    Waiting,
 }
 
 impl State {
     /// All of them, by number.
-    pub const ALL: [Self; 6] =
-        [Self::Shown, Self::Overflow, Self::Recalled, Self::Hidden, Self::Blocked, Self::Reported];
+    pub const ALL: [Self; 7] = [
+        Self::Shown,
+        Self::Overflow,
+        Self::Recalled,
+        Self::Hidden,
+        Self::Blocked,
+        Self::Reported,
+        Self::Waiting,
+    ];
+
+    /// Whether it is hidden until somebody has looked at it.
+    pub fn is_due(self) -> bool {
+        matches!(self, Self::Reported | Self::Waiting)
+    }
 
     /// Its name for callers.
     pub fn name(self) -> &'static str {
@@ -84,6 +98,7 @@ impl State {
             Self::Hidden => "hidden",
             Self::Blocked => "blocked",
             Self::Reported => "reported",
+            Self::Waiting => "waiting",
         }
     }
 }

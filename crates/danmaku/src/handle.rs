@@ -1,5 +1,6 @@
 //! The handle: what the rest of the program calls.
 
+mod review;
 mod site;
 mod undo;
 
@@ -15,8 +16,8 @@ use tideline_types::limits::{
 use tideline_types::{PartitionId, Seq, UserId};
 use tideline_wire::danmaku::Item;
 
-pub use undo::Audited;
 use site::Site;
+pub use undo::Audited;
 
 use crate::ask::{
     Action, Answer, Changes, ImportItem, Op, Posted, Refusal, SettingsPatch, Snapshot, Tally, View,
@@ -241,15 +242,23 @@ impl Danmaku {
         self.personal(user, move |table, user| personal::set_scores(table, user, scores)).await
     }
 
-    /// Reads or writes what is a user's alone, on the blocking pool.
+    /// Reads or writes what is a user's alone.
     async fn personal<T: Send + 'static>(
         &self,
         user: &UserId,
         work: impl FnOnce(&dyn Table, u64) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
+        let user = self.driver.rules.keys.user(user.as_str());
+        self.blocking(move |table| work(table, user)).await
+    }
+
+    /// Reads or writes the table, on the blocking pool.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Table) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let driver = Arc::clone(&self.driver);
-        let user = driver.rules.keys.user(user.as_str());
-        let done = tokio::task::spawn_blocking(move || work(&*driver.table, user)).await;
+        let done = tokio::task::spawn_blocking(move || work(&*driver.table)).await;
         let done = done.map_err(|_| Refusal::Overloaded("the server is stopping"))?;
         done.map_err(|error| Refusal::from(&error))
     }

@@ -27,6 +27,7 @@ mod apart;
 pub mod ask;
 pub mod cold;
 pub mod comment;
+pub mod due;
 pub mod erase;
 pub mod filters;
 pub mod flag;

@@ -23,6 +23,9 @@ pub struct Options {
     /// Comments of one viewer in a day, under all videos together; 0 = no
     /// limit, which is the default.
     pub sender_per_day: u32,
+    /// Whether what a viewer posts is hidden until somebody has looked at it:
+    /// see [`crate::Danmaku::judge`]. Default: no.
+    pub look_first: bool,
     /// Bytes of videos in memory. Default 1 GiB.
     pub hot_budget_bytes: usize,
     /// How long a change may wait to be written to rows. Default 5 min, at
@@ -44,6 +47,7 @@ impl Default for Options {
             recall_within: Duration::from_secs(120),
             report_threshold: 5,
             sender_per_day: 0,
+            look_first: false,
             hot_budget_bytes: 1 << 30,
             flush_after: Duration::from_secs(300),
             erase_within: Duration::from_hours(24),

@@ -51,11 +51,13 @@ pub enum Act {
     Send,
     /// Something of the above was undone.
     Undo,
+    /// One that waited was shown or blocked.
+    Judge,
 }
 
 impl Act {
     /// All of them, by number.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Post,
         Self::Import,
         Self::Recall,
@@ -69,6 +71,7 @@ impl Act {
         Self::Count,
         Self::Send,
         Self::Undo,
+        Self::Judge,
     ];
 
     /// Its name for readers of topics.
@@ -87,6 +90,7 @@ impl Act {
             Self::Count => "count",
             Self::Send => "send",
             Self::Undo => "undo",
+            Self::Judge => "judge",
         }
     }
 }

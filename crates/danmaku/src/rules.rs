@@ -112,6 +112,7 @@ impl Rules {
             Op::Import { items, actor } => self.import(desk, items, actor, progress),
             Op::Recall { id, actor } => self.recall(desk, *id, actor),
             Op::Moderate { id, action, actor } => self.moderate(desk, *id, *action, actor),
+            Op::Judge { id, shown } => self.judge(desk, *id, *shown),
             Op::Like { id, actor } => self.like(desk, *id, actor),
             Op::Report { id, actor, reason } => self.report(desk, *id, actor, *reason),
             Op::Set { patch, actor } => set(desk, patch, actor),

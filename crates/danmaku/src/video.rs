@@ -121,9 +121,16 @@ impl Video {
     pub(crate) fn apply_elsewhere(seq: Seq, outcome: &Outcome, keys: &Keys, rest: &mut Rest) {
         for change in &outcome.changes {
             match change {
-                Change::New { content: Content { writer: Writer::User(user), .. }, .. } => {
-                    rest.users.insert(keys.user(user.as_str()), true);
+                Change::New { id, index, content } => {
+                    rest.note_due(*id, None, Some(index));
+                    if let Writer::User(user) = &content.writer {
+                        rest.users.insert(keys.user(user.as_str()), true);
+                    }
                 }
+                Change::Index { id, before, after, .. } => {
+                    rest.note_due(*id, Some(before), Some(after));
+                }
+                Change::Gone { id, before, .. } => rest.note_due(*id, Some(before), None),
                 Change::Forgotten { user } => {
                     rest.users.insert(*user, false);
                     rest.erased.insert(*user, seq);
@@ -137,6 +144,7 @@ impl Video {
         match change {
             Change::New { id, index, content } => {
                 self.new_rows(*id, index, content, keys, rest);
+                rest.note_due(*id, None, Some(index));
                 self.total += 1;
                 if self.enter(*id, index, || Some(content.clone())) {
                     self.tell_shown(seq, *id);
@@ -148,6 +156,7 @@ impl Video {
                     rest.delete(from);
                 }
                 rest.put(to, rows::encode_index(after));
+                rest.note_due(*id, Some(before), Some(after));
                 let was = self.leave(*id, before);
                 let was_shown = was.is_some();
                 let content = || content.clone().or_else(|| Some(was?.content.clone()));
@@ -171,6 +180,7 @@ impl Video {
             }
             Change::Gone { id, before, user } => {
                 rest.delete(rows::index_key(*id, before));
+                rest.note_due(*id, Some(before), None);
                 rest.delete(rows::content_key(*id));
                 rest.delete(rows::own_key(*user, *id));
                 if before.is_special() {

@@ -10,7 +10,6 @@ use tideline_danmaku::comment::{Actor, Draft, NotAdmitted, Role, State};
 use tideline_danmaku::segment::{Format, Patched};
 use tideline_danmaku::video::Event;
 use tideline_danmaku::{AUDIT, CommentId, Danmaku, Options, TOPIC};
-use tideline_danmaku::erase;
 use tideline_queue::{Fetched, From, OwnedRecord, Queue};
 use tideline_store::mem::{MemJournal, MemTable};
 use tideline_store::{ManualClock, ReadLimits};

@@ -32,7 +32,11 @@ impl Gateway {
             Err(problem) => return Err(problem),
             Ok(()) => {
                 let actor = Actor { user: user.clone(), role: Role::Viewer };
-                match danmaku.post(video, draft.clone(), actor).await {
+                let posted = danmaku.post(video, draft.clone(), actor).await;
+                if let (Ok(posted), Some(hook)) = (&posted, &self.inner.hook) {
+                    hook.ask(video, &posted.comment);
+                }
+                match posted {
                     Err(refusal @ (Refusal::Closed | Refusal::Forbidden)) => refusal.into(),
                     Err(refusal @ Refusal::OverDay { .. }) if own => refusal.into(),
                     done => return Ok(done?),

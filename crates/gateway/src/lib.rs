@@ -17,6 +17,7 @@ mod export;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
+mod hook;
 mod http;
 mod intake;
 mod join;
@@ -84,6 +85,9 @@ pub enum OpenError {
     /// A method that there is not.
     #[error("limits.methods.{0}: there is no such method")]
     Method(String),
+    /// Of the moderation hook.
+    #[error("danmaku.hook.url: {0}")]
+    Hook(String),
 }
 
 /// The faces; cheap to clone.
@@ -107,6 +111,8 @@ struct Inner {
     rates: Rates,
     rooms: live::Rooms,
     shelf: shelf::Shelf,
+    /// Who is asked about comments, if anyone.
+    hook: Option<hook::Hook>,
     meters: Meters,
     openapi: bytes::Bytes,
     /// Set once, before the first call.
@@ -118,13 +124,17 @@ struct Inner {
 }
 
 impl Gateway {
-    /// Checks `options`; opens no socket.
+    /// Checks `options`; opens no socket. Must be called within a tokio runtime
+    /// where somebody is asked about comments.
     pub fn open(parts: Parts, options: Options) -> Result<Self, OpenError> {
         let addresses = [options.server.http, options.server.grpc];
         let auth = Auth::open(&options.auth, &addresses, parts.table, parts.clock.clone())?;
         let senders = options.danmaku.sender_per_minute;
         let rates = Rates::new(&options.limits, senders).map_err(OpenError::Method)?;
         let shelf = shelf::Shelf::new(options.danmaku.bodies_bytes_max);
+        let hook = options.danmaku.hook.clone();
+        let hook = hook.map(|hook| hook::Hook::start(parts.danmaku.clone(), hook));
+        let hook = hook.transpose().map_err(OpenError::Hook)?;
         let inner = Inner {
             history: parts.history,
             danmaku: parts.danmaku,
@@ -136,6 +146,7 @@ impl Gateway {
             rates,
             rooms: live::Rooms::default(),
             shelf,
+            hook,
             meters: Meters::default(),
             openapi: openapi::document().into(),
             backup: OnceLock::new(),

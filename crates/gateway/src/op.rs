@@ -85,6 +85,8 @@ ops! {
     SetVideo "danmaku_settings" Known,
     /// Filters of the site, and undoing what the audit tells.
     SetSite "danmaku_site" Known,
+    /// Comments that are due to be looked at.
+    Review "danmaku_review" Known,
     /// One's own comments.
     OwnComments "danmaku_own" ReadUser,
     /// A viewer's filters and flags.

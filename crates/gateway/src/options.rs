@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -213,6 +214,9 @@ pub struct CommentOptions {
     pub sender_per_minute: u32,
     /// Bytes of ready bodies of segments in memory.
     pub bodies_bytes_max: u64,
+    /// Who is asked about comments, if anyone; then they must wait for it, see
+    /// `look_first` of danmaku.
+    pub hook: Option<HookOptions>,
 }
 
 impl Default for CommentOptions {
@@ -222,7 +226,67 @@ impl Default for CommentOptions {
             batch_ms: 100,
             sender_per_minute: 60,
             bodies_bytes_max: 256 << 20,
+            hook: None,
         }
+    }
+}
+
+/// Who is asked about each comment of a viewer before it is shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HookOptions {
+    /// Where to POST: http or https.
+    pub url: String,
+    /// Sent as `authorization: Bearer …`, if given. Never logged.
+    pub token: Option<String>,
+    /// A request that takes longer has failed.
+    pub deadline: Duration,
+    /// Comments in one request, at most.
+    pub batch_max: usize,
+    /// Requests at a time, at most.
+    pub in_flight_max: usize,
+    /// Comments that wait for a request in memory, at most; what is more is
+    /// found again later.
+    pub waiting_max: usize,
+    /// What becomes of comments whose request failed.
+    pub on_failure: OnFailure,
+    /// How often it is looked for comments that wait and nobody asked about.
+    pub look_every: Duration,
+}
+
+/// What becomes of comments when nobody says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// They wait for the next answer, or for a person.
+    #[default]
+    Hold,
+    /// They are shown.
+    Pass,
+}
+
+impl Default for HookOptions {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            token: None,
+            deadline: Duration::from_secs(2),
+            batch_max: 50,
+            in_flight_max: 4,
+            waiting_max: 10_000,
+            on_failure: OnFailure::Hold,
+            look_every: Duration::from_secs(60),
+        }
+    }
+}
+
+impl std::fmt::Debug for HookOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HookOptions")
+            .field("deadline", &self.deadline)
+            .field("batch_max", &self.batch_max)
+            .field("on_failure", &self.on_failure)
+            .finish_non_exhaustive()
     }
 }
 

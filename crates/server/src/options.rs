@@ -2,13 +2,14 @@
 //! meets the field that it sets.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use tideline_catalogue::SourceOptions;
 use tideline_gateway::options::{
-    AuthMode, AuthOptions, CommentOptions, JwtAlgorithm, JwtOptions, LimitOptions, RateOptions,
-    ServerOptions,
+    AuthMode, AuthOptions, CommentOptions, HookOptions, JwtAlgorithm, JwtOptions, LimitOptions,
+    OnFailure, RateOptions, ServerOptions,
 };
 use tideline_history::kinds::Kind;
 use tideline_store::local::{JournalOptions, LsmOptions};
@@ -77,6 +78,7 @@ impl Options {
                     batch_ms: config.danmaku.batch_ms,
                     sender_per_minute: config.danmaku.sender_per_minute,
                     bodies_bytes_max: config.danmaku.bodies_bytes_max,
+                    hook: hook(&config.danmaku.hook)?,
                 },
             },
         })
@@ -108,6 +110,7 @@ fn danmaku(config: &config::Danmaku) -> Result<tideline_danmaku::Options, Config
         recall_within: Duration::from_secs(config.recall_seconds.into()),
         report_threshold: config.report_threshold,
         sender_per_day: config.sender_per_day,
+        look_first: !config.hook.url.is_empty(),
         hot_budget_bytes: usize::try_from(config.hot_budget_bytes).unwrap_or(usize::MAX),
         flush_after: Duration::from_millis(config.flush_after_ms),
         ..tideline_danmaku::Options::default()
@@ -163,13 +166,7 @@ fn catalogue(config: &config::Catalogue) -> Result<tideline_catalogue::Options, 
         if !(1..=1000).contains(&source.batch_max) {
             return Err(bad(&key("batch_max"), "must be 1 to 1000"));
         }
-        let token = match source.token_file.as_os_str().is_empty() {
-            true => None,
-            false => {
-                let text = std::fs::read_to_string(&source.token_file);
-                Some(text.map_err(|e| bad(&key("token_file"), e.to_string()))?.trim().to_owned())
-            }
-        };
+        let token = token(&source.token_file, &key("token_file"))?;
         let options = SourceOptions {
             token,
             batch_max: source.batch_max,
@@ -183,6 +180,43 @@ fn catalogue(config: &config::Catalogue) -> Result<tideline_catalogue::Options, 
     };
     let sources = config.sources.iter().map(source).collect::<Result<_, _>>()?;
     Ok(tideline_catalogue::Options { cache_bytes: config.cache_bytes, sources })
+}
+
+/// What a file holds that a setting names; none is no token.
+fn token(file: &Path, key: &str) -> Result<Option<String>, ConfigError> {
+    if file.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(file).map_err(|e| bad(key, e.to_string()))?;
+    Ok(Some(text.trim().to_owned()))
+}
+
+fn hook(config: &config::Hook) -> Result<Option<HookOptions>, ConfigError> {
+    if config.url.is_empty() {
+        return Ok(None);
+    }
+    let positive = [
+        ("deadline_ms", config.deadline_ms),
+        ("batch_max", config.batch_max as u64),
+        ("in_flight_max", config.in_flight_max as u64),
+        ("waiting_max", config.waiting_max as u64),
+    ];
+    if let Some((name, _)) = positive.iter().find(|(_, value)| !(1..=1_000_000).contains(value)) {
+        return Err(bad(&format!("danmaku.hook.{name}"), "must be 1 to 1000000"));
+    }
+    Ok(Some(HookOptions {
+        url: config.url.clone(),
+        token: token(&config.token_file, "danmaku.hook.token_file")?,
+        deadline: Duration::from_millis(config.deadline_ms),
+        batch_max: config.batch_max,
+        in_flight_max: config.in_flight_max,
+        waiting_max: config.waiting_max,
+        on_failure: match config.on_failure {
+            config::OnFailure::Hold => OnFailure::Hold,
+            config::OnFailure::Pass => OnFailure::Pass,
+        },
+        ..HookOptions::default()
+    }))
 }
 
 fn auth(config: &config::Auth) -> Result<AuthOptions, ConfigError> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Act, Change, Outcome};
 use crate::apart;
-use crate::comment::Index;
+use crate::comment::{Index, State};
 use crate::rows::Settings;
 
 /// What topic `danmaku-audit` says of an outcome; `None` unless somebody
@@ -15,6 +15,10 @@ pub fn audit(video: &str, outcome: &Outcome) -> Option<String> {
         Act::Recall | Act::Moderate | Act::Settings | Act::Filters | Act::Erase | Act::Undo => {
             true
         },
+        // Not what was shown as it was posted.
+        Act::Judge => outcome.changes.iter().any(|change| {
+            matches!(change, Change::Index { after, .. } if after.state == State::Blocked)
+        }),
         Act::Report => outcome.changes.iter().any(|change| {
             matches!(change, Change::Index { before, after, .. } if before.state != after.state)
         }),

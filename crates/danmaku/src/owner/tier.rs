@@ -14,6 +14,7 @@ use tideline_store::{Commit, Op as RowOp, Place, StoreError, TableName};
 use tideline_types::{Millis, PartitionId, Seq};
 
 use super::{Dirty, Effect, Flight, Flush, Hot, Owner, State, Status, Waiting};
+use crate::due;
 use crate::erase::{self, Erasing};
 use crate::outcome::Change;
 use crate::rows::{self, Facts};
@@ -226,6 +227,7 @@ pub(super) fn image(
     };
     let mut commits: Vec<Commit> = rest.erased.iter().map(erasing).collect();
     commits.extend(rest.users.iter().map(|(user, has)| rows::note_user(*user, name, *has)));
+    commits.extend(rest.due.iter().map(|(id, due)| due::note(partition, name, *id, *due)));
     let put = |key: Bytes, value: Bytes| RowOp::Put { sort_key: key, value };
     let mut ops: Vec<RowOp> = rest
         .rows

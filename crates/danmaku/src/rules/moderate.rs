@@ -34,7 +34,7 @@ impl Rules {
             return Decision::refused(Refusal::TooLate { age_ms, within_ms });
         }
         let after = Index { state: State::Recalled, ..before };
-        changed(desk, Act::Recall, actor, &comment, after, None)
+        changed(desk, Act::Recall, Some(actor), &comment, after, None)
     }
 
     pub(super) fn moderate(
@@ -56,7 +56,24 @@ impl Rules {
         match moderated(desk, id, action, &mut after) {
             Err(refusal) => Decision::refused(refusal),
             Ok(_) if after == comment.index => Decision::Done(Answer::Comment(comment), None),
-            Ok(evicted) => changed(desk, Act::Moderate, actor, &comment, after, evicted),
+            Ok(evicted) => changed(desk, Act::Moderate, Some(actor), &comment, after, evicted),
+        }
+    }
+
+    pub(super) fn judge(&self, desk: &mut Desk<'_>, id: CommentId, shown: bool) -> Decision {
+        let comment = match lookup(desk, id) {
+            Lookup::Wait => return Decision::Wait,
+            Lookup::None => return Decision::refused(Refusal::NotFound),
+            Lookup::Found(comment) => comment,
+        };
+        let mut after = comment.index;
+        if after.state != State::Waiting {
+            return Decision::Done(Answer::Comment(comment), None);
+        }
+        let action = if shown { Action::Restore } else { Action::Block };
+        match moderated(desk, id, action, &mut after) {
+            Err(refusal) => Decision::refused(refusal),
+            Ok(evicted) => changed(desk, Act::Judge, None, &comment, after, evicted),
         }
     }
 
@@ -67,7 +84,7 @@ impl Rules {
         };
         let before = comment.index;
         let after = Index { likes: before.likes.saturating_add(1), ..before };
-        changed(desk, Act::Like, actor, &comment, after, Some(mark))
+        changed(desk, Act::Like, Some(actor), &comment, after, Some(mark))
     }
 
     pub(super) fn report(
@@ -86,7 +103,7 @@ impl Rules {
         if after.reports >= self.options.report_threshold && !after.reviewed {
             after.state = State::Reported;
         }
-        changed(desk, Act::Report, actor, &comment, after, Some(mark))
+        changed(desk, Act::Report, Some(actor), &comment, after, Some(mark))
     }
 
     /// A comment that is shown, and the mark of a user who made none of it yet.
@@ -114,7 +131,7 @@ impl Rules {
 pub(super) fn changed(
     desk: &Desk<'_>,
     act: Act,
-    actor: &Actor,
+    actor: Option<&Actor>,
     comment: &Comment,
     after: Index,
     also: Option<Change>,
@@ -125,7 +142,7 @@ pub(super) fn changed(
     let change = Change::Index { id: *id, before: *before, after, content: back };
     let changes = [change].into_iter().chain(also).collect();
     let now = Arc::new(Comment { index: after, ..comment.clone() });
-    Decision::Done(Answer::Comment(now), Some(outcome(desk, act, Some(actor), changes)))
+    Decision::Done(Answer::Comment(now), Some(outcome(desk, act, actor, changes)))
 }
 
 /// Does `action` to the index; answers what happens to another comment for it.
@@ -170,7 +187,7 @@ pub(super) fn moderated(
             State::Shown => Ok(None),
             // It comes back by itself; its writer took it back for good.
             State::Overflow | State::Recalled => Err(Refusal::Is(index.state)),
-            State::Hidden | State::Blocked | State::Reported => {
+            State::Hidden | State::Blocked | State::Reported | State::Waiting => {
                 index.state = State::Shown;
                 index.reviewed |= index.reports > 0;
                 has_room(desk, index)?;

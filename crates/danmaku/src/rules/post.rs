@@ -67,7 +67,13 @@ impl Rules {
             text: draft.text.into(),
         };
         let mut changes = Vec::with_capacity(2);
-        let evicted = place(desk, id, &mut index);
+        let evicted = match self.options.look_first && actor.role == Role::Viewer {
+            true => {
+                index.state = State::Waiting;
+                None
+            }
+            false => place(desk, id, &mut index),
+        };
         changes.push(Change::New { id, index, content: content.clone() });
         changes.extend(evicted);
         let done = outcome(desk, Act::Post, Some(actor), changes);

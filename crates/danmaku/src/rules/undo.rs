@@ -68,14 +68,14 @@ fn undo_index(
         None => Ok(None),
         Some(action) => moderated(desk, id, action, &mut index),
     };
-    if before.state == State::Reported {
-        index.state = State::Reported;
+    if before.state.is_due() {
+        index.state = before.state;
         index.reviewed = before.reviewed;
     }
     match evicted {
         Err(refusal) => Decision::refused(refusal),
         Ok(_) if index == now => Decision::Done(Answer::Done, None),
-        Ok(evicted) => match changed(desk, Act::Undo, actor, &comment, index, evicted) {
+        Ok(evicted) => match changed(desk, Act::Undo, Some(actor), &comment, index, evicted) {
             Decision::Done(_, outcome) => Decision::Done(Answer::Done, outcome),
             other => other,
         },
@@ -100,6 +100,6 @@ fn way_back(before: &Index, now: &Index) -> Option<Action> {
         State::Hidden => Some(Action::Hide),
         State::Blocked => Some(Action::Block),
         State::Shown => Some(Action::Restore),
-        State::Reported | State::Recalled | State::Overflow => None,
+        State::Reported | State::Waiting | State::Recalled | State::Overflow => None,
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tideline_types::Seq;
 
+use crate::comment::{Index, State};
+use crate::id::CommentId;
 use crate::rows::Rows;
 
 /// What an outcome changes at rest.
@@ -18,6 +20,9 @@ pub struct Rest {
     /// Users who were erased, and the number of that: what the log holds of
     /// them up to there is to be emptied.
     pub erased: BTreeMap<u64, Seq>,
+    /// Comments here of which it must say elsewhere whether they are due to be
+    /// looked at.
+    pub due: BTreeMap<CommentId, Option<State>>,
     /// Bytes in `rows`, about.
     pub bytes: usize,
 }
@@ -33,11 +38,27 @@ impl Rest {
         self.rows.insert(key, None);
     }
 
+    /// A comment was of `before`, if it was there, and is of `after`, if it is.
+    pub(super) fn note_due(
+        &mut self,
+        id: CommentId,
+        before: Option<&Index>,
+        after: Option<&Index>,
+    ) {
+        let due = |index: Option<&Index>| index.map(|i| i.state).filter(|state| state.is_due());
+        let (before, after) = (due(before), due(after));
+        if before != after {
+            self.bytes += ROW_BYTES;
+            self.due.insert(id, after);
+        }
+    }
+
     /// Adds what came later.
     pub fn merge(&mut self, later: Self) {
         self.rows.extend(later.rows);
         self.users.extend(later.users);
         self.erased.extend(later.erased);
+        self.due.extend(later.due);
         self.bytes += later.bytes;
     }
 }

@@ -207,7 +207,7 @@ fn comment_id(call: &Call) -> Result<CommentId, Problem> {
     id_of("id", call.param("id").unwrap_or_default())
 }
 
-fn id_of(name: &str, text: &str) -> Result<CommentId, Problem> {
+pub(super) fn id_of(name: &str, text: &str) -> Result<CommentId, Problem> {
     let id = text.parse().ok().and_then(CommentId::new);
     id.ok_or_else(|| Problem::invalid(format!("{name}: must be the id of a comment")))
 }

@@ -72,7 +72,8 @@ impl Given {
         call.query.only(&["lenient"])?;
         let lenient = call.query.flag("lenient")?;
         let body = call.body(gateway).await?;
-        let json = std::str::from_utf8(&body).map_err(|_| Problem::invalid("body: is not UTF-8"))?;
+        let json =
+            std::str::from_utf8(&body).map_err(|_| Problem::invalid("body: is not UTF-8"))?;
         if !lenient {
             return Ok(Self { json: json.to_owned(), report: None });
         }

@@ -18,6 +18,7 @@ mod pages;
 mod personal;
 mod players;
 mod query;
+mod review;
 mod segments;
 mod tokens;
 mod topics;
@@ -152,6 +153,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
                 filters::set_of_site,
             )),
         )
+        .route("/v1/danmaku/review", on(GET, Op::Review, review::list))
         .route("/v1/danmaku/audit:undo", on(POST, Op::SetSite, undo::undo))
         .route("/v1/users/{user}", on(DELETE, Op::Erase, history::erase))
         .route("/v1/history:batch", on(POST, Op::RecordBatch, history::batch))

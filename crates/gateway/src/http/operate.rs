@@ -1,5 +1,6 @@
 //! For those who run the server: is it alive, is it ready, what does it do.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -117,6 +118,25 @@ impl Gateway {
         }
         let ready = if self.ready().is_ok() { 1.0 } else { 0.0 };
         gauge(out, "tideline_ready", "1 while writes are taken.", ready);
+        self.write_hook(out);
+    }
+
+    fn write_hook(&self, out: &mut String) {
+        let Some(hook) = &self.inner.hook else { return };
+        let counts = &hook.counts;
+        let help = "Comments about which the moderation hook was asked, by what came of it.";
+        let name = "tideline_danmaku_hook_comments_total";
+        head(out, name, "counter", help);
+        for (word, count) in [
+            ("shown", &counts.shown),
+            ("blocked", &counts.blocked),
+            ("left", &counts.left),
+            ("failed", &counts.failed),
+            ("full", &counts.full),
+        ] {
+            let count = count.load(Ordering::Relaxed);
+            line(out, format_args!("{name}{{came=\"{word}\"}} {count}"));
+        }
     }
 }
 

@@ -167,6 +167,9 @@ calls! {
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
     "setSiteFilters" Put "/v1/danmaku/filters" "Sets it; the list is what others exchange as well (as above).",
         LENIENT, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+    "review" Get "/v1/danmaku/review" "Comments that wait for somebody to look at them, or that reports have hidden, of all videos (moderators, services, admins). Some minutes behind.",
+        &[("after", Type::String, "`next` of the page before."), ("limit", Type::Integer, "1 to 100; 100 if not said.")],
+        NO_HEADERS, None, ("200", Some((JSON, "Review")));
     "undo" Post "/v1/danmaku/audit:undo" "Puts back what was there before a record of topic `danmaku-audit`, where nobody has changed it since; 409 else. For who may do the thing itself.",
         NO_QUERY, NO_HEADERS, Some((JSON, "AuditPlace")), ("204", None);
     "setFlags" Put "/v1/users/{user}/danmaku/flags" "A model's flags of one segment for a viewer: `{\"default\":f,\"flags\":[[\"id\",flag],…]}`, which go out as they came in front of `segments/{n}.smart`.",

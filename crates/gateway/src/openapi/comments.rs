@@ -61,7 +61,7 @@ struct OwnComment {
     rank: String,
     /// `shown` or `hidden`.
     state: String,
-    /// Why hidden: `overflow`, `recalled`, `hidden`, `blocked`, `reported`.
+    /// Why hidden: `overflow`, `recalled`, `hidden`, `blocked`, `reported`, `waiting`.
     reason: Option<String>,
 }
 
@@ -147,6 +147,24 @@ struct Filter {
 #[derive(ToSchema)]
 struct Filters(Vec<Filter>);
 
+/// A comment that is due to be looked at.
+#[derive(ToSchema)]
+struct DueComment {
+    video: String,
+    reports: u32,
+    #[schema(inline)]
+    #[serde(flatten)]
+    comment: OwnComment,
+}
+
+/// What is due to be looked at.
+#[derive(ToSchema)]
+struct Review {
+    items: Vec<DueComment>,
+    /// Where to go on; null at the end.
+    next: Option<String>,
+}
+
 /// The place of a record of topic `danmaku-audit`, as its line says it.
 #[derive(ToSchema)]
 struct AuditPlace {
@@ -180,6 +198,6 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     }
     all!(
         NewComment Comment Comments OwnComment PostedComment OwnComments CommentChange CommentReport
-        Video VideoSettings Filter Filters AuditPlace Imported
+        Video VideoSettings Filter Filters DueComment Review AuditPlace Imported
     )
 }

@@ -64,6 +64,29 @@ pub struct Danmaku {
     pub flush_after_ms: u64,
     pub batch_ms: u64,
     pub bodies_bytes_max: u64,
+    pub hook: Hook,
+}
+
+/// `[danmaku.hook]`; an empty address stands for nobody.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Hook {
+    pub url: String,
+    pub token_file: PathBuf,
+    pub deadline_ms: u64,
+    pub batch_max: usize,
+    pub in_flight_max: usize,
+    pub waiting_max: usize,
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of comments when nobody says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum OnFailure {
+    Hold,
+    Pass,
 }
 
 /// What the limit of a video is shared out over.
