@@ -5,8 +5,10 @@
 //! owner decides), [`outcome`] (what is logged), [`video`] (a video in memory),
 //! [`rows`] (at rest), [`owner`] (one partition: order, acknowledgement, tiers),
 //! `task` (the threads and waits around owners), [`Danmaku`] (the handle). Beside
-//! these: [`segment`] (ready bytes), [`filters`] and [`flag`]
-//! (what a viewer wants), [`erase`] (what leaves the files).
+//! these: [`segment`] (ready bytes), [`filters`] and [`flag`] (what a viewer
+//! wants), [`sent`] (how much a sender posts), [`due`] (what is to be looked
+//! at), [`erase`] (what leaves the files), [`check`] (whether what lies at rest
+//! makes sense).
 //!
 //! Knows nothing of HTTP, sockets, titles or which engine stands behind a seam.
 
@@ -25,6 +27,7 @@ macro_rules! broken {
 
 mod apart;
 pub mod ask;
+pub mod check;
 pub mod cold;
 pub mod comment;
 pub mod due;

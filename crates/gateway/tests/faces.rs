@@ -18,6 +18,8 @@ mod grpc;
 mod grpc_topics;
 #[path = "faces/history.rs"]
 mod history;
+#[path = "faces/hook.rs"]
+mod hook;
 #[path = "faces/live.rs"]
 mod live;
 #[path = "faces/moderation.rs"]

@@ -7,6 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use tideline_danmaku::check::{Applied, Checker};
 use tideline_history::kinds::Kinds;
 use tideline_history::rows::{self, Owner};
 use tideline_history::{TOPIC, cold, prepare};
@@ -35,6 +36,8 @@ struct Report {
     table_rows: u64,
     users: u64,
     history_rows: u64,
+    videos: u64,
+    comments: u64,
     findings: Vec<String>,
 }
 
@@ -69,6 +72,7 @@ fn print(report: &Report, json: bool, root: &Path) {
     }
     println!("tables  {} rows", report.table_rows);
     println!("history {} users, {} rows at rest", report.users, report.history_rows);
+    println!("danmaku {} videos, {} comments at rest", report.videos, report.comments);
     for finding in report.findings.iter().take(PRINTED_MAX) {
         println!("WRONG   {finding}");
     }
@@ -107,11 +111,13 @@ fn check(folder: &DataFolder, report: &mut Report) -> Result<(), StoreError> {
             report.findings.push(format!("topic {name}: the log has no partition {partition}"));
         }
     }
-    let Some((_, incarnation, partitions)) =
-        topics.into_iter().find(|(name, ..)| name.as_str() == TOPIC)
-    else {
-        return Ok(());
-    };
+    let find = |topic: &str| topics.iter().find(|(name, ..)| name.as_str() == topic).cloned();
+    if let Some((_, incarnation, partitions)) = find(tideline_danmaku::TOPIC) {
+        let end =
+            |partition| ends.get(&StreamId { incarnation, partition }).copied().unwrap_or_default();
+        check_comments(&table, partitions, &end, report)?;
+    }
+    let Some((_, incarnation, partitions)) = find(TOPIC) else { return Ok(()) };
     let kinds = prepare(&table, Vec::new(), TimeZone::UTC)?.kinds;
     let users = Users {
         kinds: &kinds,
@@ -122,6 +128,49 @@ fn check(folder: &DataFolder, report: &mut Report) -> Result<(), StoreError> {
     };
     users.check_places(&table, report)?;
     users.check_rows(&table, report)
+}
+
+/// Videos at rest, each by itself and against the log that it follows.
+fn check_comments(
+    table: &dyn Table,
+    partitions: u16,
+    end: &dyn Fn(PartitionId) -> (Epoch, Seq),
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let mut findings = Vec::new();
+    for partition in (0..partitions).map(PartitionId) {
+        let at = Place::read(table, tideline_danmaku::TOPIC, partition)?;
+        let (epoch, last) = end(partition);
+        if at.seq > last || at.epoch > epoch {
+            findings.push(format!(
+                "danmaku/{partition} is at rest up to {} of epoch {}, and its log ends with \
+                 {last} of epoch {epoch}",
+                at.seq, at.epoch
+            ));
+        }
+    }
+    tideline_danmaku::erase::erasing(table)?;
+    let mut checker = Checker::default();
+    let mut ahead = |applied: Option<Applied>| {
+        let Some(Applied { video, place: (at_epoch, seq) }) = applied else { return };
+        let partition = partition_of(video.as_bytes(), partitions);
+        let (epoch, last) = end(partition);
+        if seq > last || at_epoch > epoch {
+            findings.push(format!(
+                "video {video:?} has applied {seq} of epoch {at_epoch}, and the log of \
+                 danmaku/{partition} ends with {last} of epoch {epoch}"
+            ));
+        }
+    };
+    table.walk(TableName::Danmaku, &[], &mut |row| {
+        ahead(checker.row(&row.partition_key, &row.sort_key, &row.value));
+        true
+    })?;
+    ahead(checker.end());
+    (report.videos, report.comments) = (checker.videos, checker.comments);
+    report.findings.extend(findings);
+    report.findings.extend(checker.findings);
+    Ok(())
 }
 
 fn place(finding: &tideline_store::local::Finding) -> String {

@@ -1,13 +1,16 @@
-//! `tideline export`: users' histories as NDJSON, one after the other.
+//! `tideline export`: users' histories as NDJSON, one after the other; and a
+//! video's comments.
+
+mod comments;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reqwest::Method;
 use serde::Deserialize;
 
-use crate::cli::{ExportArgs, Failure};
+use crate::cli::{ExportArgs, ExportCommand, Failure};
 use crate::client::{Client, segment};
 
 #[derive(Deserialize)]
@@ -21,31 +24,57 @@ struct Head {
     facts: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Writes one user, or all, to a file or to standard output. A file appears
-/// whole or not at all.
+/// Writes one user, or all, or what else is asked for, to a file or to standard
+/// output.
 pub(crate) async fn run(args: ExportArgs) -> Result<(), Failure> {
     let client = Client::new(&args.server)?;
+    if let Some(ExportCommand::Danmaku(comments)) = &args.what {
+        return comments::run(&client, comments).await;
+    }
     let Some(path) = &args.out else {
         let mut out = BufWriter::new(io::stdout().lock());
         write(&client, &args, &mut out).await?;
         return out.flush().map_err(|e| Failure::failed("standard output", e));
     };
-    let failed = |e: io::Error| Failure::failed(path.display(), e);
-    let mut fresh = path.clone().into_os_string();
-    fresh.push(".new");
-    let fresh = PathBuf::from(fresh);
-    let mut out = BufWriter::new(File::create(&fresh).map_err(failed)?);
-    let users = match write(&client, &args, &mut out).await {
-        Ok(users) => users,
-        Err(failure) => {
-            let _ = std::fs::remove_file(&fresh);
-            return Err(failure);
-        }
-    };
-    out.flush().and_then(|()| out.get_ref().sync_all()).map_err(failed)?;
-    std::fs::rename(&fresh, path).map_err(failed)?;
+    let mut out = Whole::at(path)?;
+    let users = write(&client, &args, &mut out.file).await?;
+    out.keep()?;
     eprintln!("{users} users written to {}", path.display());
     Ok(())
+}
+
+/// A file that appears whole or not at all.
+struct Whole<'a> {
+    path: &'a Path,
+    fresh: PathBuf,
+    file: BufWriter<File>,
+    kept: bool,
+}
+
+impl<'a> Whole<'a> {
+    fn at(path: &'a Path) -> Result<Self, Failure> {
+        let mut fresh = path.as_os_str().to_owned();
+        fresh.push(".new");
+        let fresh = PathBuf::from(fresh);
+        let file = File::create(&fresh).map_err(|e| Failure::failed(path.display(), e))?;
+        Ok(Self { path, fresh, file: BufWriter::new(file), kept: false })
+    }
+
+    fn keep(mut self) -> Result<(), Failure> {
+        let failed = |e: io::Error| Failure::failed(self.path.display(), e);
+        self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(failed)?;
+        std::fs::rename(&self.fresh, self.path).map_err(failed)?;
+        self.kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Whole<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = std::fs::remove_file(&self.fresh);
+        }
+    }
 }
 
 async fn write(client: &Client, args: &ExportArgs, out: &mut impl Write) -> Result<u64, Failure> {

@@ -397,3 +397,33 @@ fn an_undo_puts_back_what_was_there_unless_somebody_changed_it_since() {
     let refused = undo(&mut p, &recalled, Role::Owner);
     assert_eq!(refused, Answer::Refused(Refusal::Is(State::Recalled)));
 }
+
+#[test]
+fn what_waits_is_seen_by_its_writer_alone_until_a_word_is_said() {
+    let options = || Options { look_first: true, limit: Some(1), ..Options::default() };
+    let mut p = Partition::new(options());
+    let judge = |id, shown| Op::Judge { id, shown };
+    let one = p.post("v", "ann", draft("one", 0)).unwrap().comment;
+    assert_eq!(one.index.state, State::Waiting);
+    let two = p.post("v", "ann", draft("two", 0)).unwrap().comment.id;
+    assert!(p.texts("v").is_empty() && p.view("v").total == 2);
+    p.rest();
+    let due = |p: &Partition| p.dump().keys().filter(|(key, _)| key[0] == b'd').count();
+    assert_eq!(due(&p), 2);
+    p = p.crash(0, |_, _, n| n, options());
+    assert_eq!(p.comment("v", judge(two, true)).unwrap().index.state, State::Shown);
+    assert_eq!(p.comment("v", judge(one.id, true)).unwrap().index.state, State::Overflow);
+    assert_eq!(p.texts("v"), ["two"], "the queue holds for it as for others");
+    assert_eq!(p.comment("v", judge(two, false)).unwrap().index.state, State::Shown, "once");
+    let bad = p.post("v", "ann", draft("bad", 0)).unwrap().comment.id;
+    assert_eq!(p.comment("v", judge(bad, false)).unwrap().index.state, State::Blocked);
+    let mine = p.post("v", "ann", draft("mine", 0)).unwrap().comment.id;
+    p.ask("v", Op::Recall { id: mine, actor: actor("ann", Role::Viewer) });
+    assert_eq!(p.comment("v", judge(mine, true)).unwrap().index.state, State::Recalled);
+    p.rest();
+    assert_eq!(due(&p), 0);
+    let owner = Op::Post { draft: draft("of the owner", 0), actor: actor("o", Role::Owner) };
+    assert!(
+        matches!(p.ask("v", owner), Answer::Posted(p) if p.comment.index.state == State::Shown)
+    );
+}

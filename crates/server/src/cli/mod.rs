@@ -14,8 +14,8 @@ use args::{Cli, Command, ImportCommand};
 
 pub use args::{
     BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, ExportArgs,
-    HistoryArgs, ImportFormat, LayerArgs, RestoreArgs, ServeArgs, ServerArgs, TokenArgs,
-    TokenCommand, TopicArgs, TopicCommand,
+    ExportCommand, ExportDanmakuArgs, ExportFormat, HistoryArgs, ImportFormat, LayerArgs,
+    RestoreArgs, ServeArgs, ServerArgs, TokenArgs, TokenCommand, TopicArgs, TopicCommand,
 };
 
 /// Why a command did not do what it was asked.

@@ -55,10 +55,36 @@ fn a_file_of_comments_is_taken_once_and_is_there_after_a_kill() {
         (&after.0["total"], &after.0["counted"]),
         (&before.0["total"], &before.0["counted"])
     );
+    for (format, kept, changed, dropped) in [
+        ("json", 1_201, 0, 0),
+        // What was posted here was not sent at a whole second.
+        ("xml", 1_200, 1, 0),
+        ("protobuf", 1_200, 1, 0),
+    ] {
+        let out = folder.path().join(format);
+        let out = out.to_str().expect("text");
+        let export = ["export", "danmaku", "--video", "v", "--format", format, "--out", out];
+        let told = server.ok(&[&export[..], &["--json"]].concat());
+        let told: serde_json::Value = serde_json::from_str(&told).expect("a line");
+        let sum = told["kept"].as_u64().expect("a count") + told["changed"].as_u64().expect("one");
+        assert_eq!((sum, &told["dropped"]), (kept + changed, &json!(dropped)), "{format}: {told}");
+        let import = ["import", "danmaku", "--video", format, "--json", out];
+        let told: serde_json::Value = serde_json::from_str(&server.ok(&import)).expect("a line");
+        assert_eq!(told["taken"], 1_201, "{format}: {told}");
+    }
+    let out = folder.path().join("v.ass");
+    let ass = ["export", "danmaku", "--video", "v", "--format", "ass", "--out"];
+    let strict = [&ass[..], &[out.to_str().expect("text"), "--strict"]].concat();
+    assert_eq!(run(&server.at(&strict)).status.code(), Some(1), "times are rounded");
+    assert!(std::fs::read(&out).expect("written").starts_with("\u{feff}[Script Info]".as_bytes()));
+    assert_eq!(run(&server.at(&["export", "danmaku"])).status.code(), Some(2));
     let (status, _) =
         server.call("POST", "/v1/videos/v/danmaku:import?format=doc", Some(json!([])));
     assert_eq!(status, 400);
     assert_eq!(server.stop(), Some(0));
-    let checked = run(&["check", data.to_str().expect("text")]);
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    let checked = run(&["check", data.to_str().expect("text"), "--json"]);
+    let told = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("a line");
+    assert_eq!((&told["videos"], &told["comments"]), (&json!(4), &json!(4 * 1_201)));
 }
