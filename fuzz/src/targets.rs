@@ -51,6 +51,7 @@ targets! {
     meta_frame => tideline_meta::fuzz::meta_frame,
     owner_answer => tideline_catalogue::fuzz::answer,
     danmaku_filters => tideline_danmaku::fuzz::danmaku_filters,
+    danmaku_scores => tideline_danmaku::fuzz::danmaku_scores,
     // Files of a user.
     export_lines => tideline_gateway::fuzz::export,
     import_ndjson => tideline_server::fuzz::import_ndjson,

@@ -25,6 +25,12 @@ pub fn danmaku_rows(bytes: &[u8]) {
         assert_eq!(rows::encode_content(id, &content), bytes, "a content has two forms");
     }
     let _ = (rows::order_of(bytes), rows::id_of(bytes));
+    let (key, value) = bytes.split_at(bytes.len() / 2);
+    let _ = crate::due::decode(key, value);
+    let mut checker = crate::check::Checker::default();
+    _ = checker.row(b"vv", key, value);
+    _ = checker.row(b"u1", key, value);
+    _ = checker.end();
 }
 
 /// The value of a record of topic `danmaku`. What decodes must encode to the
@@ -37,6 +43,14 @@ pub fn danmaku_outcome(bytes: &[u8]) {
     for seq in 1..3 {
         let mut rest = crate::video::Rest::default();
         video.apply(Seq(seq), &outcome, &Keys([0; 16]), &mut rest);
+    }
+}
+
+/// A line of scores. What is taken goes out as it came.
+pub fn danmaku_scores(bytes: &[u8]) {
+    if let Ok(scores) = crate::scores::Scores::read(bytes) {
+        let came = bytes.windows(scores.flags.len()).any(|part| part == scores.flags);
+        assert!(came, "flags that did not come");
     }
 }
 

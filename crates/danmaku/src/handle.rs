@@ -23,12 +23,14 @@ use crate::ask::{
     Action, Answer, Changes, ImportItem, Op, Posted, Refusal, SettingsPatch, Snapshot, Tally, View,
 };
 use crate::comment::{Actor, Comment, Draft, Role};
+use crate::erase::{self, Erasing};
 use crate::filters;
 use crate::id::CommentId;
 use crate::options::Options;
 use crate::owner;
 use crate::rows::{self, Settings};
 use crate::rules::Rules;
+use crate::scores::Scores;
 use crate::task::{Driver, Watch};
 use crate::{apart, flag, item, personal, segment};
 
@@ -180,7 +182,11 @@ impl Danmaku {
     /// [`Options::erase_within`].
     pub async fn erase(&self, user: &UserId) -> Result<u64, Refusal> {
         let mut videos = self.driver.unrested_videos();
-        let noted = self.personal(user, |table, user| {
+        let taken = self.driver.now();
+        let noted = self.personal(user, move |table, user| {
+            // Scores may be in a topic of a user who has no comment.
+            let (partition, through) = (PartitionId(0), Seq::ZERO);
+            table.commit(&[erase::note(&Erasing { partition, user, through, taken })])?;
             personal::erase(table, user)?;
             table.scan(TableName::Danmaku, &rows::user_key(user), &[], None, false, usize::MAX)
         });
@@ -240,6 +246,14 @@ impl Danmaku {
             return Err(Refusal::TooMany { what: "scores (of 64 KiB each) at a time", max });
         }
         self.personal(user, move |table, user| personal::set_scores(table, user, scores)).await
+    }
+
+    /// Sets scores of many viewers. Durable on return.
+    pub async fn put_scores(&self, scores: Vec<Scores>) -> Result<(), Refusal> {
+        let keys = self.driver.rules.keys;
+        let of_user = |scores: Scores| (keys.user(scores.user.as_str()), scores);
+        let scores = scores.into_iter().map(of_user).collect();
+        self.blocking(move |table| personal::put_scores(table, scores)).await
     }
 
     /// Reads or writes what is a user's alone.

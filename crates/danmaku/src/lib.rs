@@ -49,6 +49,7 @@ pub mod rows;
 pub mod rules;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
+pub mod scores;
 pub mod segment;
 pub mod sent;
 mod task;
@@ -59,4 +60,4 @@ pub use handle::{Audited, Danmaku};
 pub use id::{CommentId, STRETCH_MS, stretch_of};
 pub use item::{MANY_LIKES, item};
 pub use options::Options;
-pub use task::{AUDIT, STATS, TOPIC, Watch};
+pub use task::{AUDIT, FLAGS, STATS, TOPIC, Watch};

@@ -9,10 +9,13 @@
 //! Written whole and not through the log: the last write stands, and what is
 //! answered is durable. Scores are bytes that nobody here reads.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use tideline_store::{Commit, Op, StoreError, Table, TableName};
 
 use crate::rows;
+use crate::scores::Scores;
 
 const FILTERS: &[u8] = b"x";
 const SCORES: u8 = b'f';
@@ -48,6 +51,25 @@ pub(crate) fn set_scores(
         value,
     };
     write(table, user, scores.into_iter().map(put).collect())
+}
+
+/// Sets scores of many users, each as a keyed hash; of two for one segment the
+/// later stands. Durable on return.
+pub(crate) fn put_scores(table: &dyn Table, scores: Vec<(u64, Scores)>) -> Result<(), StoreError> {
+    if scores.is_empty() {
+        return Ok(());
+    }
+    let mut users: BTreeMap<u64, Vec<Op>> = BTreeMap::new();
+    for (user, Scores { video, segment, flags, .. }) in scores {
+        let op = Op::Put { sort_key: scores_key(&video, segment), value: flags };
+        users.entry(user).or_default().push(op);
+    }
+    let commit = |(user, ops)| {
+        let partition_key = rows::user_key(user).into();
+        Commit { table: TableName::Danmaku, partition_key, ops }
+    };
+    table.commit(&users.into_iter().map(commit).collect::<Vec<_>>())?;
+    table.sync()
 }
 
 /// Removes all that is the user's alone. Durable on return.

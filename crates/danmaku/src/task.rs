@@ -3,6 +3,7 @@
 mod erase;
 mod load;
 mod rooms;
+pub(crate) mod scores;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,11 @@ use tideline_queue::{Filter, Queue};
 use tideline_store::batch::Record;
 use tideline_store::{Clock, StoreError, Table};
 use tideline_types::limits::BATCH_BYTES_MAX;
+use tideline_types::{Millis, TopicName};
 use tokio::sync::oneshot;
 
 pub use rooms::Watch;
+pub use scores::FLAGS;
 
 use crate::ask::{Answer, Op, Refusal};
 use crate::options::{Keys, Options};
@@ -101,6 +104,7 @@ impl Driver {
     ) -> Result<Arc<Self>, StoreError> {
         let derived = [(AUDIT, derive(outcome::audit)), (STATS, derive(outcome::stats))];
         let partitions = view::ensure_topic(&queue, TOPIC, partitions, derived)?;
+        scores::ensure(&queue, partitions)?;
         let bounds = bounds(&options, usize::from(partitions));
         let keys = Keys(view::folder_key(&*table, TOPIC)?);
         let rules = Arc::new(Rules { keys, options });
@@ -111,9 +115,11 @@ impl Driver {
             Owner::new(writer.stream(), writer.epoch(), synced, place, rules, bounds)
         })?;
         let driver = Arc::new(Self { rules, table, view });
-        let erasing = Arc::clone(&driver);
-        let run = Box::new(move || erasing.erase_due());
-        driver.view.keep_house(vec![Duty { every: ERASES_EVERY, run }]);
+        let (erasing, scoring) = (Arc::clone(&driver), Arc::clone(&driver));
+        driver.view.keep_house(vec![
+            Duty { every: ERASES_EVERY, run: Box::new(move || erasing.erase_due()) },
+            Duty { every: SCORES_EVERY, run: Box::new(move || scoring.apply_scores()) },
+        ]);
         Ok(driver)
     }
 
@@ -144,7 +150,17 @@ impl Driver {
 
     /// Where what was decided is logged.
     pub(crate) fn log(&self) -> (&Queue, &TopicName) {
-        (&self.queue, &self.topic)
+        (self.view.queue(), self.view.topic())
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Millis {
+        self.view.now()
+    }
+
+    /// How many partitions.
+    pub(crate) fn partitions(&self) -> u16 {
+        self.view.partitions()
     }
 
     /// Told when a video changes.
@@ -189,5 +205,7 @@ fn bounds(options: &Options, partitions: usize) -> Bounds {
     }
 }
 
+/// How often is looked for new records of topic `danmaku-flags`.
+const SCORES_EVERY: Duration = Duration::from_millis(50);
 /// How often is looked for erases that are due.
 const ERASES_EVERY: Duration = Duration::from_secs(2);

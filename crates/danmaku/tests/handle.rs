@@ -5,15 +5,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tideline_danmaku::ask::{Action, Changes, ImportItem, Refusal};
 use tideline_danmaku::comment::{Actor, Draft, NotAdmitted, Role, State};
 use tideline_danmaku::segment::{Format, Patched};
 use tideline_danmaku::video::Event;
-use tideline_danmaku::{AUDIT, CommentId, Danmaku, Options, TOPIC};
+use tideline_danmaku::{AUDIT, CommentId, Danmaku, FLAGS, Options, TOPIC};
 use tideline_queue::{Fetched, From, OwnedRecord, Queue};
 use tideline_store::mem::{MemJournal, MemTable};
 use tideline_store::{ManualClock, ReadLimits};
-use tideline_types::{Millis, Position, Seq, TopicName, UserId, partition_of};
+use tideline_types::{Millis, PartitionId, Position, Seq, TopicName, UserId, partition_of};
 use tideline_wire::danmaku::{Item, Mode, Pool};
 
 const START: Millis = Millis(1_796_000_000_000);
@@ -367,4 +368,59 @@ async fn what_the_audit_tells_is_undone_by_its_place_and_so_is_the_undoing() {
     let before = Position { seq: places[0].seq.prev(), ..places[0] };
     assert!(site.danmaku.audited(partition, before).await.unwrap().is_none(), "that is a post");
     site.danmaku.close(Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scores_of_the_topic_are_there_soon_and_not_for_one_who_was_erased() {
+    let site = Site::new();
+    let topic = TopicName::new(FLAGS).unwrap();
+    let record = |user: &str, flag: u8| {
+        let flags = format!(r#"{{"default":5,"flags":[["1",{flag}]]}}"#);
+        let line = format!(r#"{{"user":"{user}","video":"v","segment":1,"flags":{flags}}}"#);
+        ((Bytes::from(user.to_owned()), Bytes::from(line)), Bytes::from(flags))
+    };
+    let produce = async |records: Vec<(Bytes, Bytes)>| {
+        site.queue.produce(&topic, Some(PartitionId(0)), records).await.unwrap();
+    };
+    let (ann, bob) = (UserId::new("ann").unwrap(), UserId::new("bob").unwrap());
+    let until = async |user: &UserId, want: Option<Bytes>| {
+        let reached = async {
+            while site.danmaku.scores(user, "v", 1).await.unwrap() != want {
+                site.clock.advance(50);
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap();
+    };
+    let odd = (Bytes::from("x"), Bytes::from("{}"));
+    let ((first, one), (second, two)) = (record("ann", 1), record("bob", 2));
+    produce(vec![odd, first, second]).await;
+    until(&ann, Some(one)).await;
+    until(&bob, Some(two)).await;
+    site.danmaku.erase(&ann).await.unwrap();
+    assert_eq!(site.danmaku.scores(&ann, "v", 1).await, Ok(None));
+    // Written before the erase was, by a clock that stands still.
+    let ((late, _), (more, three)) = (record("ann", 3), record("bob", 3));
+    produce(vec![late]).await;
+    produce(vec![more]).await;
+    until(&bob, Some(three)).await;
+    let limits = ReadLimits { records_max: 1000, bytes_max: 1 << 20 };
+    let holds = |word: &[u8]| {
+        (0..PARTITIONS).any(|at| {
+            let read = site.queue.read(&topic, PartitionId(at), Seq(1), limits).unwrap_or_default();
+            read.iter().any(|batch| batch.windows(word.len()).any(|w| w == word))
+        })
+    };
+    assert!(holds(b"ann") && holds(b"bob"));
+    site.clock.advance(13 * 3_600_000);
+    let emptied = async {
+        while !erase::erasing(&*site.table).unwrap().is_empty() {
+            site.clock.advance(3000);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), emptied).await.unwrap();
+    assert!(!holds(b"ann") && holds(b"bob"));
+    assert_eq!(site.danmaku.scores(&ann, "v", 1).await, Ok(None));
+    site.danmaku.close(Duration::from_secs(5));
 }

@@ -91,6 +91,8 @@ ops! {
     OwnComments "danmaku_own" ReadUser,
     /// A viewer's filters and flags.
     SetViewer "danmaku_viewer" WriteUser,
+    /// Flags of many viewers.
+    PutFlags "danmaku_flags" Service,
     /// Comments of a file.
     ImportComments "danmaku_import" Known,
     /// One connection, and each frame on it.

@@ -74,8 +74,10 @@ pub const FEED_EVENTS_MAX: usize = 2_048;
 pub const OWN_ROWS_MAX: usize = 100;
 /// Comments in one import, at most.
 pub const IMPORT_ITEMS_MAX: usize = 1_000;
-/// Scores of segments that are set at a time, at most.
+/// Scores of segments that are set at a time for one viewer, at most.
 pub const SCORES_MAX: usize = 1_000;
+/// Scores of segments in one batch for many viewers, at most.
+pub const SCORES_BATCH_MAX: usize = 10_000;
 /// Bytes in the scores of a viewer and a segment, at most.
 pub const SCORES_BYTES_MAX: usize = 64 << 10;
 /// Bytes of texts in one import, at most.

@@ -6,7 +6,7 @@
 //! forgotten. A record is emptied only once it is at rest: until then it may be
 //! needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tideline_store::{Place, StoreError, TableName};
 use tideline_types::{PartitionId, Seq, SeqRange};
@@ -50,6 +50,9 @@ impl Driver {
         if done.is_empty() || self.view.is_closed() {
             return Ok(());
         }
+        let users: BTreeSet<u64> = done.iter().map(|erase| erase.user).collect();
+        let is_erased = |user: &str| users.contains(&self.rules.keys.user(user));
+        self.empty_scores(&is_erased)?;
         self.table.purge(TableName::Danmaku)?;
         self.table.commit(&[erase::forget(&done)])?;
         self.table.sync()
@@ -58,7 +61,8 @@ impl Driver {
     fn empty_records(&self, partition: PartitionId, ready: &[Erasing]) -> Result<(), StoreError> {
         // In order: of two erases of one user the later stands.
         let until: BTreeMap<u64, Seq> = ready.iter().map(|e| (e.user, e.through)).collect();
-        let Some(last) = until.values().max() else { return Ok(()) };
+        let last = until.values().max().filter(|last| **last > Seq::ZERO);
+        let Some(last) = last else { return Ok(()) };
         let range = SeqRange::new(Seq::ZERO, *last);
         let (queue, topic) = (self.view.queue(), self.view.topic());
         let report = queue.erase(topic, partition, range, &mut |seq, _, value| {

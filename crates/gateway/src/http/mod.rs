@@ -153,6 +153,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
                 filters::set_of_site,
             )),
         )
+        .route("/v1/danmaku/flags:batch", on(POST, Op::PutFlags, personal::put_flags))
         .route("/v1/danmaku/review", on(GET, Op::Review, review::list))
         .route("/v1/danmaku/audit:undo", on(POST, Op::SetSite, undo::undo))
         .route("/v1/users/{user}", on(DELETE, Op::Erase, history::erase))

@@ -5,11 +5,15 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use tideline_danmaku::filters::{self, Filters};
 use tideline_danmaku::flag::{FLAG_DEFAULT, Viewer};
+use tideline_danmaku::scores::Scores;
 use tideline_danmaku::segment::Format;
 use tideline_types::UserId;
+use tideline_types::limits::SCORES_BATCH_MAX;
+use tideline_wire::Code;
 use tideline_wire::danmaku::smart::{Flags, put_frame_head};
 
 use super::door::{self, Call};
+use super::players::tally_json;
 use super::segments::outside;
 use crate::Gateway;
 use crate::problem::Problem;
@@ -17,6 +21,8 @@ use crate::shelf::{Kind, Packing};
 
 /// Flags in one body, at most.
 const FLAGS_MAX: usize = 32_000;
+/// Lines that are told as rejected, at most.
+const LINES_MAX: usize = 1_000;
 
 /// A model's scores of one segment, which go out as they came.
 pub(super) async fn set_flags(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
@@ -31,6 +37,29 @@ pub(super) async fn set_flags(gateway: Gateway, mut call: Call) -> Result<Respon
     Flags::from_json(&body, FLAGS_MAX).map_err(|bad| Problem::invalid(format!("body: {bad}")))?;
     gateway.inner.danmaku.set_scores(&user, vec![(video, segment, body)]).await?;
     Ok(door::nothing())
+}
+
+/// A model's scores of many viewers, a line each. A bad line stops no other.
+pub(super) async fn put_flags(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
+    call.query.only(&[])?;
+    let body = call.body(&gateway).await?;
+    let lines = body.split(|byte| *byte == b'\n').enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    let (mut scores, mut rejected) = (Vec::new(), Vec::new());
+    for (at, line) in lines {
+        if scores.len() + rejected.len() == SCORES_BATCH_MAX {
+            let detail = format!("body: at most {SCORES_BATCH_MAX} lines");
+            return Err(Problem::new(Code::PayloadTooLarge, detail));
+        }
+        match Scores::read(line) {
+            Ok(one) => scores.push(one),
+            Err(why) => rejected.push(format!("line {}: {why}", at + 1)),
+        }
+    }
+    let counts = [("taken", scores.len() as u64), ("rejected", rejected.len() as u64)];
+    gateway.inner.danmaku.put_scores(scores).await?;
+    rejected.truncate(LINES_MAX);
+    Ok(door::json(tally_json(&counts, &rejected)))
 }
 
 /// This viewer's flags, then the shared XML in gzip.

@@ -175,6 +175,8 @@ calls! {
     "setFlags" Put "/v1/users/{user}/danmaku/flags" "A model's flags of one segment for a viewer: `{\"default\":f,\"flags\":[[\"id\",flag],…]}`, which go out as they came in front of `segments/{n}.smart`.",
         &[("video", Type::String, "Required."), ("segment", Type::Integer, "Required, from 1.")],
         NO_HEADERS, Some((JSON, "Object")), ("204", None);
+    "putFlags" Post "/v1/danmaku/flags:batch" "A model's flags for many viewers (service), a line each: `{\"user\",\"video\",\"segment\",\"flags\":{…}}`, the flags as above. The same lines may be written to topic `danmaku-flags`.",
+        NO_QUERY, NO_HEADERS, Some((LINES, "Text")), ("200", Some((JSON, "FlagsPut")));
     "dplayer" Get "/players/dplayer/v3/" "What DPlayer asks for, with `api: '/players/dplayer/'`.",
         &[("id", Type::String, "The video."), ("max", Type::Integer, "At most so many.")],
         NO_HEADERS, None, ("200", Some((JSON, "Object")));

@@ -174,6 +174,15 @@ struct AuditPlace {
     seq: u64,
 }
 
+/// What came of a batch of flags.
+#[derive(ToSchema)]
+struct FlagsPut {
+    taken: u64,
+    rejected: u64,
+    /// Which lines and why: the first thousand.
+    report: Vec<String>,
+}
+
 /// What an import came to.
 #[derive(ToSchema)]
 struct Imported {
@@ -198,6 +207,6 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     }
     all!(
         NewComment Comment Comments OwnComment PostedComment OwnComments CommentChange CommentReport
-        Video VideoSettings Filter Filters DueComment Review AuditPlace Imported
+        Video VideoSettings Filter Filters DueComment Review AuditPlace FlagsPut Imported
     )
 }

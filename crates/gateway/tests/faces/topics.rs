@@ -85,5 +85,8 @@ async fn outcomes_and_firsts_are_shown_as_json() {
     let topics = site.get("/v1/topics").await.expect(200);
     let names: Vec<_> =
         topics["topics"].as_array().unwrap().iter().map(|t| t["name"].clone()).collect();
-    assert_eq!(names, ["daily-first", "danmaku", "danmaku-audit", "danmaku-stats", "history"]);
+    assert_eq!(
+        names,
+        ["daily-first", "danmaku", "danmaku-audit", "danmaku-flags", "danmaku-stats", "history"]
+    );
 }

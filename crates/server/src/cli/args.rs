@@ -118,6 +118,8 @@ pub(super) enum ImportCommand {
     History(HistoryArgs),
     /// Comments of a video
     Danmaku(DanmakuArgs),
+    /// A model's flags of segments, for many viewers
+    Flags(FlagsArgs),
 }
 
 /// `tideline import danmaku`
@@ -144,6 +146,30 @@ pub struct DanmakuArgs {
     #[arg(long)]
     pub strict: bool,
     /// Print a line of JSON for each file
+    #[arg(long)]
+    pub json: bool,
+    /// Where to.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// `tideline import flags`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Example:
+  zcat flags.ndjson.gz | tideline import flags -
+
+A line each: {\"user\":\"1001\",\"video\":\"7\",\"segment\":1,\"flags\":{\"default\":5,\"flags\":[[\"ID\",11]]}}
+Flags go from 0 (hide) to 11 (always show); a player gets them as they came. What was there for
+the same viewer and segment is replaced, so importing a file twice changes nothing.")]
+pub struct FlagsArgs {
+    /// Exit with status 1 if any line was not taken
+    #[arg(long)]
+    pub strict: bool,
+    /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
     /// Where to.

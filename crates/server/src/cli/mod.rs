@@ -14,8 +14,9 @@ use args::{Cli, Command, ImportCommand};
 
 pub use args::{
     BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, ExportArgs,
-    ExportCommand, ExportDanmakuArgs, ExportFormat, HistoryArgs, ImportFormat, LayerArgs,
-    RestoreArgs, ServeArgs, ServerArgs, TokenArgs, TokenCommand, TopicArgs, TopicCommand,
+    ExportCommand, ExportDanmakuArgs, ExportFormat, FlagsArgs, HistoryArgs, ImportFormat,
+    LayerArgs, RestoreArgs, ServeArgs, ServerArgs, TokenArgs, TokenCommand, TopicArgs,
+    TopicCommand,
 };
 
 /// Why a command did not do what it was asked.
@@ -72,6 +73,7 @@ async fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args).await,
         Command::Import { what: ImportCommand::History(args) } => import::run(args).await,
         Command::Import { what: ImportCommand::Danmaku(args) } => import::comments::run(args).await,
+        Command::Import { what: ImportCommand::Flags(args) } => import::flags::run(args).await,
         Command::Export(args) => export::run(args).await,
         Command::Topic(args) => topic::run(args).await,
         Command::Token(args) => token::run(args).await,

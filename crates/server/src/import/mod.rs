@@ -13,6 +13,7 @@ mod cells;
 pub(crate) mod comments;
 mod csv;
 mod entry;
+pub(crate) mod flags;
 mod ids;
 mod movielens;
 mod ndjson;

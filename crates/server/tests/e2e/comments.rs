@@ -88,3 +88,26 @@ fn a_file_of_comments_is_taken_once_and_is_there_after_a_kill() {
     let told: serde_json::Value = serde_json::from_str(&told).expect("a line");
     assert_eq!((&told["videos"], &told["comments"]), (&json!(4), &json!(4 * 1_201)));
 }
+
+#[test]
+fn flags_of_many_viewers_are_imported_by_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, path) = (folder.path().join("data"), folder.path().join("flags.ndjson"));
+    let server = Server::start(&data, &[]);
+    let mut text = String::new();
+    for n in 0..300 {
+        let flags = json!({"default": 4, "flags": [[n.to_string(), 11]]});
+        let line = json!({"user": format!("u{n}"), "video": "v", "segment": 1, "flags": flags});
+        writeln!(text, "{line}").expect("memory");
+    }
+    text += "{\"user\":\"u\"}\n\n";
+    std::fs::write(&path, text).expect("written");
+    let import = ["import", "flags", "--json", path.to_str().expect("text")];
+    let told: serde_json::Value = serde_json::from_str(&server.ok(&import)).expect("a line");
+    assert_eq!((&told["taken"], &told["rejected"]), (&json!(300), &json!(1)));
+    let strict = [&import[..], &["--strict"]].concat();
+    let output = run(&server.at(&strict));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("flags.ndjson: line 301: missing"));
+    assert_eq!(server.stop(), Some(0));
+}
