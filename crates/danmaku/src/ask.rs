@@ -90,6 +90,11 @@ pub enum Op {
         /// By whom.
         actor: Actor,
     },
+    /// Say which work the video belongs to.
+    Belong {
+        /// Its id; `None`: to none.
+        work: Option<Arc<str>>,
+    },
     /// Set the owner's filters.
     SetFilters {
         /// The list, as JSON.
@@ -155,6 +160,7 @@ impl Op {
             | Self::Report { .. }
             | Self::Set { .. }
             | Self::Undo { .. }
+            | Self::Belong { .. }
             | Self::SetFilters { .. }
             | Self::Erase { .. } => false,
         }
@@ -221,7 +227,7 @@ pub enum Answer {
     Comment(Arc<Comment>),
     /// Of `Set`.
     Settings(Settings),
-    /// Of `Send`, `Undo`, `SetFilters`.
+    /// Of `Send`, `Undo`, `Belong`, `SetFilters`.
     Done,
     /// Of `Erase`: comments that were there.
     Erased(u64),

@@ -13,6 +13,7 @@ use crate::due;
 use crate::id::CommentId;
 use crate::rows::{self, Facts};
 use crate::sent::Sent;
+use crate::works;
 
 /// What is known of the rows that were seen.
 #[derive(Debug, Default)]
@@ -67,6 +68,7 @@ impl Checker {
         let checked = match key.first() {
             Some(b'v') => self.video_row(sort_key, value),
             Some(b'u') => self.user_row(sort_key, value),
+            Some(&works::KEY) if works::decode(sort_key, value).is_some() => Ok(()),
             Some(&due::KEY) if due::decode(sort_key, value).is_some() => Ok(()),
             _ => Err("it is none of ours".into()),
         };
@@ -115,6 +117,7 @@ impl Checker {
                 let json = std::str::from_utf8(value).map_err(|error| error.to_string())?;
                 crate::filters::parse(json).map_err(|error| error.to_string())?;
             }
+            Some(0x03) => _ = std::str::from_utf8(value).map_err(|error| error.to_string())?,
             Some(0x02) => _ = Sent::decode(value).map_err(bad)?,
             Some(0x10 | 0x20 | 0x30) => {
                 let (id, index) = (rows::id_in(key).map_err(bad)?, rows::decode_index(value));

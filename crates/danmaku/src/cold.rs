@@ -4,6 +4,7 @@
 //! hides.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tideline_store::{StoreError, Table, TableName};
@@ -23,6 +24,7 @@ use crate::video::Video;
 pub struct ColdVideo {
     facts: Option<Facts>,
     filters: Option<Bytes>,
+    work: Option<Bytes>,
     /// Index rows of what is shown.
     shown: Found,
     /// Contents by sort key: of these at least.
@@ -39,6 +41,7 @@ pub fn read(table: &dyn Table, video: &str) -> Result<ColdVideo, StoreError> {
     };
     let facts = Facts::decode(&facts).map_err(|error| damaged(error.0))?;
     let filters = table.get(TABLE, &key, rows::FILTERS_KEY)?;
+    let work = table.get(TABLE, &key, rows::WORK_KEY)?;
     let (from, to) = rows::shown_range();
     let mut shown = table.scan(TABLE, &key, &from, Some(&to), false, UNCOUNTED_MAX)?;
     for (stretch, count, _) in facts.queue.iter().filter(|(_, count, _)| *count > 0) {
@@ -54,7 +57,7 @@ pub fn read(table: &dyn Table, video: &str) -> Result<ColdVideo, StoreError> {
     for stretch in ids.chunk_by(|a, b| a.stretch() == b.stretch()) {
         read_contents(table, &key, stretch, &mut contents)?;
     }
-    Ok(ColdVideo { facts: Some(facts), filters, shown, contents })
+    Ok(ColdVideo { facts: Some(facts), filters, work, shown, contents })
 }
 
 /// The contents of one stretch. What is shown is mostly what is latest: that is
@@ -112,10 +115,12 @@ fn check(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
 pub(crate) fn load(cold: &ColdVideo, options: &Options) -> Result<(Video, Seq), StoreError> {
     let bad = |error: tideline_store::codec::BadBytes| damaged(error.0);
     let Some(facts) = &cold.facts else { return Ok((Video::new(options), Seq::ZERO)) };
-    let filters = cold.filters.as_ref().map(|json| {
-        let json = std::str::from_utf8(json).map_err(|_| damaged("filters are not UTF-8"))?;
-        Ok::<_, StoreError>(json.into())
-    });
+    let text = |row: &Bytes| {
+        let text = std::str::from_utf8(row).map_err(|_| damaged("a text is not UTF-8"))?;
+        Ok::<Arc<str>, StoreError>(text.into())
+    };
+    let filters = cold.filters.as_ref().map(text).transpose()?;
+    let work = cold.work.as_ref().map(text).transpose()?;
     let mut shown = Vec::with_capacity(cold.shown.len());
     for (key, value) in &cold.shown {
         let id = rows::id_in(key).map_err(bad)?;
@@ -129,7 +134,7 @@ pub(crate) fn load(cold: &ColdVideo, options: &Options) -> Result<(Video, Seq), 
         shown.push(Comment { id, index, content });
     }
     let seq = facts.seq;
-    Ok((Video::load(options, facts, filters.transpose()?, shown), seq))
+    Ok((Video::load(options, facts, filters, work, shown), seq))
 }
 
 pub(crate) fn damaged(what: &str) -> StoreError {

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use tideline_queue::Queue;
 use tideline_store::{Clock, StoreError, Table, TableName};
 use tideline_types::limits::{
-    IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, SCORES_BYTES_MAX, SCORES_MAX, VIDEO_BYTES_MAX,
+    FIELD_BYTES_MAX, IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, SCORES_BYTES_MAX, SCORES_MAX,
+    VIDEO_BYTES_MAX,
 };
 use tideline_types::{PartitionId, Seq, UserId};
 use tideline_wire::danmaku::Item;
@@ -32,6 +33,7 @@ use crate::rows::{self, Settings};
 use crate::rules::Rules;
 use crate::scores::Scores;
 use crate::task::{Driver, Watch};
+use crate::works::{self, Sum};
 use crate::{apart, flag, item, personal, segment};
 
 /// Videos' comments. Clones share one; all calls may be made at once.
@@ -205,6 +207,20 @@ impl Danmaku {
             })?;
         }
         Ok(erased)
+    }
+
+    /// Says which work a video belongs to, for its counts; `None`: to none. At
+    /// most 64 bytes.
+    pub async fn belong(&self, video: &str, work: Option<&str>) -> Result<(), Refusal> {
+        let work = work.filter(|work| (1..=FIELD_BYTES_MAX).contains(&work.len()));
+        expect(self.ask(video, Op::Belong { work: work.map(Into::into) }).await, is_done)
+    }
+
+    /// How many comments the videos of a work have together, as far as their
+    /// counts are at rest: some minutes late.
+    pub async fn work(&self, work: &str) -> Result<Sum, Refusal> {
+        let work = work.to_owned();
+        self.blocking(move |table| works::sum(table, &work)).await
     }
 
     /// A viewer's own filters, as the JSON of a list.

@@ -55,6 +55,7 @@ pub mod sent;
 mod task;
 pub mod top;
 pub mod video;
+pub mod works;
 
 pub use handle::{Audited, Danmaku};
 pub use id::{CommentId, STRETCH_MS, stretch_of};

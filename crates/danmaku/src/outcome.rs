@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use tideline_store::codec::{BadBytes, Reader, put_text, put_varint};
-use tideline_types::limits::{FILTERS_BYTES_MAX, USER_BYTES_MAX};
+use tideline_types::limits::{FIELD_BYTES_MAX, FILTERS_BYTES_MAX, USER_BYTES_MAX};
 use tideline_types::{Millis, UserId};
 
 use crate::comment::{Actor, Content, Index, Role};
@@ -53,11 +53,13 @@ pub enum Act {
     Undo,
     /// One that waited was shown or blocked.
     Judge,
+    /// The video belongs to a work.
+    Work,
 }
 
 impl Act {
     /// All of them, by number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Post,
         Self::Import,
         Self::Recall,
@@ -72,6 +74,7 @@ impl Act {
         Self::Send,
         Self::Undo,
         Self::Judge,
+        Self::Work,
     ];
 
     /// Its name for readers of topics.
@@ -91,6 +94,7 @@ impl Act {
             Self::Send => "send",
             Self::Undo => "undo",
             Self::Judge => "judge",
+            Self::Work => "work",
         }
     }
 }
@@ -163,6 +167,15 @@ pub enum Change {
         total: u64,
         /// Shown to everybody.
         shown: u64,
+        /// The work that the video belongs to.
+        work: Option<Arc<str>>,
+    },
+    /// The work that the video belongs to.
+    Work {
+        /// As it was.
+        before: Option<Arc<str>>,
+        /// As it becomes.
+        after: Option<Arc<str>>,
     },
     /// What a sender posted, as it becomes.
     Sent(Sent),
@@ -233,6 +246,8 @@ const COUNT: u8 = 8;
 const FORGOTTEN: u8 = 9;
 const SENT: u8 = 10;
 const OTHER_FILTERS: u8 = 11;
+const COUNT_OF: u8 = 12;
+const WORK: u8 = 13;
 
 fn put_change(out: &mut Vec<u8>, change: &Change) {
     match change {
@@ -273,10 +288,15 @@ fn put_change(out: &mut Vec<u8>, change: &Change) {
             before.iter().for_each(|list| put_block(out, list.as_bytes()));
             put_block(out, after.as_bytes());
         }
-        Change::Count { total, shown } => {
-            out.push(COUNT);
+        Change::Count { total, shown, work } => {
+            out.push(if work.is_some() { COUNT_OF } else { COUNT });
             put_varint(out, *total);
             put_varint(out, *shown);
+            work.iter().for_each(|work| put_text(out, work));
+        }
+        Change::Work { before, after } => {
+            out.extend([WORK, u8::from(before.is_some()) | u8::from(after.is_some()) << 1]);
+            [before, after].into_iter().flatten().for_each(|work| put_text(out, work));
         }
         Change::Sent(sent) => {
             out.push(SENT);
@@ -334,7 +354,18 @@ fn take_change(reader: &mut Reader<'_>) -> Result<Change, BadBytes> {
             Change::Filters { before: Some(take_list(reader)?), after: take_list(reader)? }
         }
         FORGOTTEN => Change::Forgotten { user: reader.u64_le()? },
-        COUNT => Change::Count { total: reader.varint()?, shown: reader.varint()? },
+        COUNT | COUNT_OF => {
+            let (total, shown) = (reader.varint()?, reader.varint()?);
+            Change::Count { total, shown, work: take_work(reader, tag == COUNT_OF)? }
+        }
+        WORK => {
+            let bits = reader.u8()?;
+            if bits > 3 {
+                return Err(BadBytes("flags of works are out of range"));
+            }
+            let before = take_work(reader, bits & 1 == 1)?;
+            Change::Work { before, after: take_work(reader, bits & 2 == 2)? }
+        }
         SENT => Change::Sent(Sent::decode(take_block(reader)?)?),
         _ => return Err(BadBytes("no such change")),
     })
@@ -355,6 +386,11 @@ fn take_list(reader: &mut Reader<'_>) -> Result<Arc<str>, BadBytes> {
         return Err(BadBytes("a list of filters is too long"));
     }
     Ok(std::str::from_utf8(list).map_err(|_| BadBytes("a list is not UTF-8"))?.into())
+}
+
+/// A work, if it is there.
+fn take_work(reader: &mut Reader<'_>, is: bool) -> Result<Option<Arc<str>>, BadBytes> {
+    if is { Ok(Some(reader.text(FIELD_BYTES_MAX)?.into())) } else { Ok(None) }
 }
 
 fn take_content(reader: &mut Reader<'_>, id: CommentId) -> Result<Content, BadBytes> {

@@ -5,6 +5,7 @@
 //! | `00` | facts | applied (epoch, seq), settings, counts by stretch |
 //! | `01` | filters | the owner's list, as JSON |
 //! | `02` | count | what a sender posted, under their own name alone |
+//! | `03` | text | the work that the video belongs to |
 //! | `10` stretch id | index | a comment that is shown and does not count |
 //! | `20` stretch !rank !id | index | the queue of a stretch, best first: what is shown, then what is hidden as overflow |
 //! | `30` stretch id | index | one hidden for another reason |
@@ -43,6 +44,8 @@ pub type Rows = BTreeMap<Bytes, Option<Bytes>>;
 pub const FACTS_KEY: &[u8] = &[0];
 /// The sort key of the owner's filters.
 pub const FILTERS_KEY: &[u8] = &[1];
+/// The sort key of the work.
+pub const WORK_KEY: &[u8] = &[3];
 /// The sort key of what a sender posted.
 pub const SENT_KEY: &[u8] = &[2];
 const SHOWN: u8 = 0x10;

@@ -117,6 +117,7 @@ impl Rules {
             Op::Report { id, actor, reason } => self.report(desk, *id, actor, *reason),
             Op::Set { patch, actor } => set(desk, patch, actor),
             Op::Undo { outcome, actor } => self.undo(desk, outcome, actor),
+            Op::Belong { work } => belong(desk, work.as_ref()),
             Op::SetFilters { json, actor } => set_filters(desk, json, actor),
             Op::Erase { user } => self.erase(desk, user, progress),
             Op::Own { user, below, limit } => self.own(desk, user, *below, *limit),
@@ -324,6 +325,16 @@ fn set(desk: &mut Desk<'_>, patch: &SettingsPatch, actor: &Actor) -> Decision {
     let change = Change::Settings { before, after };
     let done = outcome(desk, Act::Settings, Some(actor), vec![change]);
     Decision::Done(Answer::Settings(after), (before != after).then_some(done))
+}
+
+fn belong(desk: &mut Desk<'_>, after: Option<&Arc<str>>) -> Decision {
+    let before = desk.video.work().cloned();
+    if before.as_ref() == after {
+        return Decision::Done(Answer::Done, None);
+    }
+    let change = Change::Work { before, after: after.cloned() };
+    let done = outcome(desk, Act::Work, None, vec![change]);
+    Decision::Done(Answer::Done, Some(done))
 }
 
 fn set_filters(desk: &mut Desk<'_>, json: &str, actor: &Actor) -> Decision {

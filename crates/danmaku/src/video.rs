@@ -49,6 +49,7 @@ pub struct Video {
     settings: Settings,
     filters_json: Option<Arc<str>>,
     filters: Filters,
+    work: Option<Arc<str>>,
     total: u64,
     comments: BTreeMap<(u16, CommentId), Arc<Comment>>,
     top: Top,
@@ -71,6 +72,7 @@ impl Video {
             settings: Settings::default(),
             filters_json: None,
             filters: Filters::default(),
+            work: None,
             total: 0,
             comments: BTreeMap::new(),
             top: Top::new(options.limit_scope, 0),
@@ -90,6 +92,7 @@ impl Video {
         options: &Options,
         facts: &rows::Facts,
         filters: Option<Arc<str>>,
+        work: Option<Arc<str>>,
         shown: Vec<Comment>,
     ) -> Self {
         let mut video = Self::new(options);
@@ -99,6 +102,7 @@ impl Video {
         video.feed_from = facts.seq;
         video.filters = filters.as_ref().map(Filters::of_rest).unwrap_or_default();
         video.filters_json = filters;
+        video.work = work;
         for (stretch, _, hidden) in facts.queue.iter().filter(|(.., hidden)| *hidden > 0) {
             video.top.load(*stretch, *hidden);
         }
@@ -135,6 +139,7 @@ impl Video {
                     rest.users.insert(*user, false);
                     rest.erased.insert(*user, seq);
                 }
+                Change::Count { .. } | Change::Work { .. } => note_work(change, rest),
                 _ => {}
             }
         }
@@ -207,7 +212,15 @@ impl Video {
                 self.filters_json = Some(Arc::clone(list));
             }
             Change::Sent(sent) => rest.put(rows::SENT_KEY.into(), sent.encode()),
-            Change::Count { .. } => {}
+            Change::Count { .. } => note_work(change, rest),
+            Change::Work { after, .. } => {
+                match after {
+                    Some(work) => rest.put(rows::WORK_KEY.into(), work.as_bytes().to_vec()),
+                    None => rest.delete(rows::WORK_KEY.into()),
+                }
+                self.work.clone_from(after);
+                note_work(change, rest);
+            }
         }
     }
 
@@ -402,6 +415,11 @@ impl Video {
         self.filters_json.as_ref()
     }
 
+    /// The work that it belongs to.
+    pub fn work(&self) -> Option<&Arc<str>> {
+        self.work.as_ref()
+    }
+
     /// The bounded queue.
     pub fn top(&self) -> &Top {
         &self.top
@@ -458,6 +476,17 @@ impl Video {
             + self.feed.len() * FEED_BYTES
             + self.writers.len() * WRITER_BYTES
             + self.filters_json.as_ref().map_or(0, |json| json.len() * 8)
+    }
+}
+
+/// What a count, or another work, changes under the keys of works.
+fn note_work(change: &Change, rest: &mut Rest) {
+    match change {
+        Change::Count { total, shown, work: Some(work) } => {
+            rest.works.insert(Arc::clone(work), Some((*total, *shown)));
+        }
+        Change::Work { before: Some(work), .. } => _ = rest.works.insert(Arc::clone(work), None),
+        _ => {}
     }
 }
 

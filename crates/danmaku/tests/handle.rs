@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tideline_danmaku::ask::{Action, Changes, ImportItem, Refusal};
 use tideline_danmaku::comment::{Actor, Draft, NotAdmitted, Role, State};
+use tideline_danmaku::erase;
 use tideline_danmaku::segment::{Format, Patched};
 use tideline_danmaku::video::Event;
 use tideline_danmaku::{AUDIT, CommentId, Danmaku, FLAGS, Options, TOPIC};

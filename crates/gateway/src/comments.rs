@@ -33,8 +33,11 @@ impl Gateway {
             Ok(()) => {
                 let actor = Actor { user: user.clone(), role: Role::Viewer };
                 let posted = danmaku.post(video, draft.clone(), actor).await;
-                if let (Ok(posted), Some(hook)) = (&posted, &self.inner.hook) {
-                    hook.ask(video, &posted.comment);
+                if let Ok(posted) = &posted {
+                    if let Some(hook) = &self.inner.hook {
+                        hook.ask(video, &posted.comment);
+                    }
+                    self.tell_work(video).await;
                 }
                 match posted {
                     Err(refusal @ (Refusal::Closed | Refusal::Forbidden)) => refusal.into(),
@@ -47,6 +50,29 @@ impl Gateway {
             Role::Viewer => Err(refused),
             role => Ok(danmaku.post(video, draft, Actor { user, role }).await?),
         }
+    }
+
+    /// Tells danmaku the work of a video that somebody comments on, where the
+    /// catalogue says one: once, until the catalogue is given another.
+    async fn tell_work(&self, video: &str) {
+        if self.inner.works_told.get(video).is_some() {
+            return;
+        }
+        let joined = self.inner.catalogue.get_many(&[("video", video)], self.enrich_wait()).await;
+        if joined.partial {
+            return;
+        }
+        let work = joined.items.into_iter().next().flatten().and_then(|item| item.work);
+        match self.inner.danmaku.belong(video, work.as_deref()).await {
+            Ok(()) => self.inner.works_told.insert(video.into(), ()),
+            // Told with the next comment.
+            Err(error) => tracing::warn!(%error, %video, "the work of a video is not told"),
+        }
+    }
+
+    /// The catalogue was given another item for a video.
+    pub(crate) fn forget_work(&self, video: &str) {
+        self.inner.works_told.remove(video);
     }
 
     /// What `caller` may do about `video`.

@@ -90,6 +90,9 @@ pub enum OpenError {
     Hook(String),
 }
 
+/// Videos of which it is known that their work was told, at most.
+const WORKS_TOLD_MAX: usize = 100_000;
+
 /// The faces; cheap to clone.
 #[derive(Clone)]
 pub struct Gateway {
@@ -113,6 +116,8 @@ struct Inner {
     shelf: shelf::Shelf,
     /// Who is asked about comments, if anyone.
     hook: Option<hook::Hook>,
+    /// Videos whose work danmaku was told.
+    works_told: quick_cache::sync::Cache<Box<str>, ()>,
     meters: Meters,
     openapi: bytes::Bytes,
     /// Set once, before the first call.
@@ -147,6 +152,7 @@ impl Gateway {
             rooms: live::Rooms::default(),
             shelf,
             hook,
+            works_told: quick_cache::sync::Cache::new(WORKS_TOLD_MAX),
             meters: Meters::default(),
             openapi: openapi::document().into(),
             backup: OnceLock::new(),

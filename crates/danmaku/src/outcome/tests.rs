@@ -34,9 +34,18 @@ fn any_change() -> impl Strategy<Value = Change> {
             before: before.map(Into::into),
             after: after.into()
         }),
-        (any::<u64>(), any::<u64>()).prop_map(|(total, shown)| Change::Count { total, shown }),
+        (any::<u64>(), any::<u64>(), any_work()).prop_map(|(total, shown, work)| Change::Count {
+            total,
+            shown,
+            work
+        }),
+        (any_work(), any_work()).prop_map(|(before, after)| Change::Work { before, after }),
         any_sent().prop_map(Change::Sent),
     ]
+}
+
+fn any_work() -> impl Strategy<Value = Option<Arc<str>>> {
+    prop::option::of("[a-z]{1,9}".prop_map(Into::into))
 }
 
 pub(crate) fn any_outcome() -> impl Strategy<Value = Outcome> {
@@ -109,7 +118,7 @@ pub(crate) fn sample() -> Outcome {
         changes: vec![
             Change::New { id, index, content },
             Change::Index { id, before: index, after: hidden, content: None },
-            Change::Count { total: 1, shown: 0 },
+            Change::Count { total: 1, shown: 0, work: None },
         ],
     }
 }
@@ -147,13 +156,13 @@ fn the_audit_says_who_did_what_and_how_to_undo_it() {
     assert_eq!(change["after"]["state"], "hidden");
     assert_eq!(
         stats("v1", &sample()).unwrap(),
-        r#"{"video":"v1","total":1,"shown":0,"at_ms":300}"#
+        r#"{"video":"v1","work":null,"total":1,"shown":0,"at_ms":300}"#
     );
 }
 
 #[test]
 fn what_is_no_moderation_is_not_in_the_audit() {
-    for act in [Act::Post, Act::Import, Act::Like, Act::Queue, Act::Count, Act::Send] {
+    for act in [Act::Post, Act::Import, Act::Like, Act::Queue, Act::Count, Act::Send, Act::Work] {
         assert_eq!(audit("v1", &Outcome { act, ..sample() }), None);
     }
     let mut report = Outcome { act: Act::Report, ..sample() };

@@ -22,7 +22,7 @@ pub fn audit(video: &str, outcome: &Outcome) -> Option<String> {
         Act::Report => outcome.changes.iter().any(|change| {
             matches!(change, Change::Index { before, after, .. } if before.state != after.state)
         }),
-        Act::Post | Act::Import | Act::Like | Act::Queue | Act::Count | Act::Send => {
+        Act::Post | Act::Import | Act::Like | Act::Queue | Act::Count | Act::Send | Act::Work => {
             false
         },
     };
@@ -53,12 +53,15 @@ pub fn audit(video: &str, outcome: &Outcome) -> Option<String> {
 /// What topic `danmaku-stats` says of an outcome, if it counts.
 pub fn stats(video: &str, outcome: &Outcome) -> Option<String> {
     let count = outcome.changes.iter().rev().find_map(|change| match change {
-        Change::Count { total, shown } => Some((total, shown)),
+        Change::Count { total, shown, work } => Some((total, shown, work)),
         _ => None,
     });
-    let ((total, shown), video) = (count?, quoted(video));
+    let ((total, shown, work), video) = (count?, quoted(video));
+    let work = work.as_ref().map_or("null".to_owned(), |work| quoted(work));
     let at = outcome.taken;
-    Some(format!(r#"{{"video":{video},"total":{total},"shown":{shown},"at_ms":{at}}}"#))
+    Some(format!(
+        r#"{{"video":{video},"work":{work},"total":{total},"shown":{shown},"at_ms":{at}}}"#
+    ))
 }
 
 fn change(change: &Change) -> Option<String> {
@@ -78,6 +81,7 @@ fn change(change: &Change) -> Option<String> {
         | Change::Mark { .. }
         | Change::Forgotten { .. }
         | Change::Count { .. }
+        | Change::Work { .. }
         | Change::Sent(_) => return None,
     })
 }

@@ -272,6 +272,6 @@ fn fold<W>(cold: ColdVideo, waiting: &Waiting<W>, rules: &Rules) -> Result<Folde
     }
     // What was logged was decided under the limit and scope of then.
     video.top_mut().reordered();
-    let any = any || !rest.users.is_empty() || !rest.due.is_empty();
+    let any = any || !rest.users.is_empty() || !rest.due.is_empty() || !rest.works.is_empty();
     Ok(Folded { video, applied, rest: any.then_some(rest) })
 }

@@ -212,7 +212,8 @@ impl<W> Owner<W> {
             let Some(mut hot) = self.lift(&name) else { continue };
             hot.counting = false;
             let (total, shown) = (hot.video.total(), hot.video.shown_count());
-            let changes = vec![Change::Count { total, shown }];
+            let work = hot.video.work().cloned();
+            let changes = vec![Change::Count { total, shown, work }];
             let count = Outcome { taken: self.taken, act: Act::Count, actor: None, changes };
             let mut effects = Vec::new();
             self.log(&name, &mut hot, &count, &mut effects);

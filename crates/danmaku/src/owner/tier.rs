@@ -19,6 +19,7 @@ use crate::erase::{self, Erasing};
 use crate::outcome::Change;
 use crate::rows::{self, Facts};
 use crate::video::Rest;
+use crate::works;
 
 impl<W> Owner<W> {
     /// Everything at or below this is in a durable row. `None` while the owner
@@ -228,6 +229,7 @@ pub(super) fn image(
     let mut commits: Vec<Commit> = rest.erased.iter().map(erasing).collect();
     commits.extend(rest.users.iter().map(|(user, has)| rows::note_user(*user, name, *has)));
     commits.extend(rest.due.iter().map(|(id, due)| due::note(partition, name, *id, *due)));
+    commits.extend(rest.works.iter().map(|(work, count)| works::note(work, name, *count)));
     let put = |key: Bytes, value: Bytes| RowOp::Put { sort_key: key, value };
     let mut ops: Vec<RowOp> = rest
         .rows
@@ -252,7 +254,7 @@ pub(super) fn image(
 /// Whether a change is one of how many there are.
 pub(super) fn is_counted(change: &Change) -> bool {
     match change {
-        Change::New { .. } | Change::Gone { .. } => true,
+        Change::New { .. } | Change::Gone { .. } | Change::Work { .. } => true,
         Change::Index { before, after, .. } => before.state != after.state,
         _ => false,
     }

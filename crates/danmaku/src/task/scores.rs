@@ -170,7 +170,7 @@ fn decode(value: &[u8]) -> Option<Place> {
 const KEY: &[u8] = b"danmaku/flags";
 const VERSION: u8 = 1;
 fn log_error(error: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Io { what: format!("the log of {FLAGS}").into(), cause: error.to_string() }
+    StoreError::Io { what: format!("the log of {FLAGS}"), cause: error.to_string() }
 }
 
 /// What is applied under one sync.

@@ -1,6 +1,7 @@
 //! What outcomes change at rest, until it is there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tideline_types::Seq;
@@ -23,6 +24,8 @@ pub struct Rest {
     /// Comments here of which it must say elsewhere whether they are due to be
     /// looked at.
     pub due: BTreeMap<CommentId, Option<State>>,
+    /// Of each work here: how many comments this video has for it, and shows.
+    pub works: BTreeMap<Arc<str>, Option<(u64, u64)>>,
     /// Bytes in `rows`, about.
     pub bytes: usize,
 }
@@ -59,6 +62,7 @@ impl Rest {
         self.users.extend(later.users);
         self.erased.extend(later.erased);
         self.due.extend(later.due);
+        self.works.extend(later.works);
         self.bytes += later.bytes;
     }
 }

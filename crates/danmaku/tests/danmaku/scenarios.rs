@@ -316,7 +316,11 @@ fn counts_are_told_once_for_many_changes_and_the_audit_tells_moderation() {
         .collect();
     let stats: Vec<String> = outcomes.iter().filter_map(|o| outcome::stats("v", o)).collect();
     assert_eq!(stats.len(), 1);
-    assert!(stats[0].starts_with(r#"{"video":"v","total":6,"shown":5,"#), "{}", stats[0]);
+    assert!(
+        stats[0].starts_with(r#"{"video":"v","work":null,"total":6,"shown":5,"#),
+        "{}",
+        stats[0]
+    );
     let audit: Vec<String> = outcomes.iter().filter_map(|o| outcome::audit("v", o)).collect();
     assert_eq!(audit.len(), 1);
     assert!(audit[0].contains(&id.to_string()) && audit[0].contains(r#""state":"blocked""#));

@@ -165,6 +165,24 @@ async fn view_json(gateway: &Gateway, video: &str) -> Result<Response, Problem> 
     Ok(door::json(out))
 }
 
+/// What the videos of a work have together.
+pub(super) async fn work(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    call.query.only(&[])?;
+    gateway.may_read_comments(&call.caller)?;
+    let work = call.param("work").unwrap_or_default();
+    let sum = gateway.inner.danmaku.work(work).await?;
+    let mut out = b"{\"work\":".to_vec();
+    push_string(&mut out, work);
+    for (name, count) in [("videos", sum.videos), ("total", sum.total), ("shown", sum.shown)] {
+        push_str(&mut out, ",\"");
+        push_str(&mut out, name);
+        push_str(&mut out, "\":");
+        push_u64(&mut out, count);
+    }
+    out.push(b'}');
+    Ok(door::json(out))
+}
+
 pub(super) async fn own(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     let user = call.user(&gateway)?;
     call.query.only(&["video", "below", "limit"])?;

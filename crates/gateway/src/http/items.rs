@@ -21,6 +21,9 @@ pub(super) async fn put(gateway: Gateway, mut call: Call) -> Result<Response, Pr
     find_kind(gateway.inner.history.kinds(), kind)?;
     let item = wire::read_item(&body)?;
     gateway.inner.catalogue.put(vec![(kind.into(), id.into(), owned(item))]).await?;
+    if kind == "video" {
+        gateway.forget_work(id);
+    }
     Ok(door::nothing())
 }
 
@@ -34,7 +37,10 @@ pub(super) async fn put_many(gateway: Gateway, mut call: Call) -> Result<Respons
     });
     let items = items.collect::<Result<Vec<_>, _>>()?;
     let stored = items.len();
+    let videos = items.iter().filter(|(kind, ..)| kind == "video");
+    let videos: Vec<String> = videos.map(|(_, id, _)| id.clone()).collect();
     gateway.inner.catalogue.put(items).await?;
+    videos.iter().for_each(|video| gateway.forget_work(video));
     let mut out = b"{\"stored\":".to_vec();
     push_u64(&mut out, stored as u64);
     out.push(b'}');

@@ -154,6 +154,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
             )),
         )
         .route("/v1/danmaku/flags:batch", on(POST, Op::PutFlags, personal::put_flags))
+        .route("/v1/works/{work}/danmaku", on(GET, Op::ReadComments, danmaku::work))
         .route("/v1/danmaku/review", on(GET, Op::Review, review::list))
         .route("/v1/danmaku/audit:undo", on(POST, Op::SetSite, undo::undo))
         .route("/v1/users/{user}", on(DELETE, Op::Erase, history::erase))

@@ -25,7 +25,7 @@ impl Entry {
     pub(super) fn tag(&self) -> &'static str {
         match self.path.split('/').nth(2) {
             Some("users" | "history:batch") => "history",
-            Some("videos" | "danmaku" | "dplayer" | "artplayer" | "live") => "danmaku",
+            Some("videos" | "works" | "danmaku" | "dplayer" | "artplayer" | "live") => "danmaku",
             Some("items" | "items:batch") => "catalogue",
             Some("topics") => "topics",
             Some(_) => "access",
@@ -167,6 +167,8 @@ calls! {
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Filters")));
     "setSiteFilters" Put "/v1/danmaku/filters" "Sets it; the list is what others exchange as well (as above).",
         LENIENT, NO_HEADERS, Some((JSON, "Filters")), ("204", None);
+    "work" Get "/v1/works/{work}/danmaku" "How many comments the videos of a work have together; which these are says `work` in the catalogue. Some minutes behind.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Work")));
     "review" Get "/v1/danmaku/review" "Comments that wait for somebody to look at them, or that reports have hidden, of all videos (moderators, services, admins). Some minutes behind.",
         &[("after", Type::String, "`next` of the page before."), ("limit", Type::Integer, "1 to 100; 100 if not said.")],
         NO_HEADERS, None, ("200", Some((JSON, "Review")));

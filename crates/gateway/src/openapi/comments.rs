@@ -147,6 +147,17 @@ struct Filter {
 #[derive(ToSchema)]
 struct Filters(Vec<Filter>);
 
+/// What the videos of a work have together.
+#[derive(ToSchema)]
+struct Work {
+    work: String,
+    /// With any comment.
+    videos: u64,
+    /// Comments of any state.
+    total: u64,
+    shown: u64,
+}
+
 /// A comment that is due to be looked at.
 #[derive(ToSchema)]
 struct DueComment {
@@ -207,6 +218,6 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     }
     all!(
         NewComment Comment Comments OwnComment PostedComment OwnComments CommentChange CommentReport
-        Video VideoSettings Filter Filters DueComment Review AuditPlace FlagsPut Imported
+        Video VideoSettings Filter Filters Work DueComment Review AuditPlace FlagsPut Imported
     )
 }

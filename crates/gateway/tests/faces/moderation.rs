@@ -128,3 +128,60 @@ async fn one_call_undoes_what_a_line_of_the_audit_tells() {
     let gone = r#"{"partition":0,"incarnation":7777,"epoch":1,"seq":1}"#;
     as_of(&site, &admin, "POST", undo, gone).await.problem(409);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_work_adds_up_its_videos_once_they_are_at_rest() {
+    let flush_after = std::time::Duration::from_millis(10);
+    let comments = tideline_danmaku::Options { flush_after, ..Default::default() };
+    let site = open_with(Options::default(), comments).unwrap();
+    for video in ["v1", "v2"] {
+        let item = r#"{"title":"T","work":"w"}"#;
+        site.call("PUT", &format!("/v1/items/video/{video}"), item).await.expect(204);
+    }
+    let say = json!({"text": "hi", "progress_ms": 5}).to_string();
+    for video in ["v1", "v1", "v2", "v3"] {
+        site.post(&format!("/v1/videos/{video}/danmaku"), &say).await.expect(201);
+    }
+    let until = async |want: serde_json::Value| {
+        let reached = async {
+            while site.get("/v1/works/w/danmaku").await.expect(200) != want {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let limit = std::time::Duration::from_secs(60);
+        if tokio::time::timeout(limit, reached).await.is_err() {
+            assert_eq!(site.get("/v1/works/w/danmaku").await.expect(200), want);
+        }
+    };
+    until(json!({"work": "w", "videos": 2, "total": 3, "shown": 3})).await;
+    // The catalogue says another work, which the next comment tells.
+    let item = r#"{"title":"T","work":"other"}"#;
+    site.call("PUT", "/v1/items/video/v2", item).await.expect(204);
+    site.post("/v1/videos/v2/danmaku", &say).await.expect(201);
+    until(json!({"work": "w", "videos": 1, "total": 2, "shown": 2})).await;
+    let other = site.get("/v1/works/other/danmaku").await.expect(200);
+    assert!(other["videos"].as_u64().unwrap() <= 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_of_many_viewers_come_by_lines_and_a_bad_line_stops_no_other() {
+    use tideline_wire::danmaku::smart::read_frame;
+    let (site, admin) = strict(Options::default(), tideline_danmaku::Options::default());
+    let (ann, bob) =
+        (token(&site, &admin, "user:ann").await, token(&site, &admin, "user:bob").await);
+    let flags = r#"{ "default": 2, "flags": [["1",11]] }"#;
+    let line = |user: &str| {
+        format!("{{\"user\":\"{user}\",\"video\":\"v\",\"segment\":1,\"flags\":{flags}}}\n")
+    };
+    let lines = line("ann") + "{\"user\":\"x\"}\n\n" + &line("bob");
+    let path = "/v1/danmaku/flags:batch";
+    as_of(&site, &ann, "POST", path, &lines).await.problem(403);
+    let told = as_of(&site, &admin, "POST", path, &lines).await.expect(200);
+    assert_eq!((&told["taken"], &told["rejected"]), (&json!(2), &json!(1)));
+    assert!(told["report"][0].as_str().unwrap().starts_with("line 2: missing field"), "{told}");
+    for user in [&ann, &bob] {
+        let smart = "/v1/videos/v/danmaku/segments/1.smart";
+        let got = as_of(&site, user, "GET", smart, "").await;
+        assert_eq!(read_frame(&got.bytes).unwrap().0, flags.as_bytes());
+    }
+}

@@ -111,8 +111,11 @@ impl Plain {
                 self.settings = *after;
                 events.push(Event::Settings(*after));
             }
-            Change::Forgotten { .. } | Change::Filters(_) => {}
-            Change::Count { total, shown } => {
+            Change::Forgotten { .. }
+            | Change::Filters { .. }
+            | Change::Sent(_)
+            | Change::Work { .. } => {}
+            Change::Count { total, shown, .. } => {
                 assert_eq!((*total, *shown), (self.total(), self.shown()), "counts and lists");
             }
         }
