@@ -42,6 +42,7 @@ check: needs
 
 bench: needs
 	@scripts/needs.sh $(if $(filter danmaku%,$(BENCH)),nginx,redis-server)
+	@$(if $(filter danmaku%,$(BENCH)),scripts/needs.sh mariadb)
 	$(CARGO) build --locked --release -p tideline-server -p tideline-bench --bin tideline --bin tideline-bench
 	$(TARGET_DIR)/release/tideline-bench $(BENCH)
 

@@ -38,6 +38,7 @@ case "${1:-build}" in
     ;;
   redis-server) has redis-server redis-server ;;
   nginx) has nginx nginx-light ;;
+  mariadb) has mariadbd mariadb-server ;;
   node)
     # Says on its output where to find a Node.js that is not this machine's, if
     # it takes one: one that builds the pages, in the folder of the build.

@@ -1,8 +1,8 @@
-//! Comments beside nginx: the same bytes from our memory and from its files.
+//! Comments beside nginx, the same bytes from our memory and from its files;
+//! and beside MariaDB, the same rows at rest.
 //!
-//! Segment reads and 304s have a peer; posts while a video is read, imports,
-//! and the first read of a video after a restart, large beside small, have
-//! none.
+//! Posts while a video is read, rooms, imports, and the first read of a video
+//! after a restart, large beside small, have no peer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,11 +13,12 @@ use bytes::Bytes;
 
 use crate::drive::{Codec, Lane};
 use crate::http::Http;
+use crate::mariadb::MariaDb;
 use crate::nginx::Nginx;
 use crate::ours::Ours;
 use crate::report::{Line, Measure, Target};
 use crate::stage::{Folder, Output, PATIENCE, again, closed, measure, measure_ours, start_ours};
-use crate::{BenchError, DanmakuArgs};
+use crate::{BenchError, DanmakuArgs, DanmakuPart, rooms};
 
 /// Kept-alive connections, one request under way on each.
 const HTTP: (usize, usize) = (64, 1);
@@ -26,31 +27,81 @@ const SEGMENT: u32 = 3_000;
 /// Posts a second to one video, and reads of it beside them.
 const POSTS_PER_S: f64 = 10_000.0;
 const READS_PER_S: f64 = 2_000.0;
+/// How long the videos are that are opened, in ms.
+const LENGTH_MS: u64 = 3_500_000;
 /// Comments of the small video.
 const SMALL: u64 = 8_000;
 /// Comments in one request of an import.
 const PIECE: u64 = 20_000;
 /// Restarts after each of which both videos are opened.
 const OPENINGS: usize = 5;
+/// Posts to a room, a second apart.
+const POSTS_TO_A_ROOM: usize = 10;
+/// Comments that are weighed beside MariaDB's.
+const WEIGHED: u64 = 1_000_000;
 
 /// All lines.
 pub(crate) fn lines(args: &DanmakuArgs, out: &mut Output) -> Result<(), BenchError> {
-    let folder = Folder::new(&args.run, "danmaku")?;
-    let ours = start_ours(&args.run, &folder, &[])?;
+    if args.wants(DanmakuPart::Segments) || args.wants(DanmakuPart::Posts) {
+        let folder = Folder::new(&args.run, "danmaku")?;
+        let ours = start_ours(&args.run, &folder, &[])?;
+        if args.wants(DanmakuPart::Segments) {
+            segments(args, out, &ours, &folder)?;
+        }
+        if args.wants(DanmakuPart::Posts) {
+            posts(args, out, &ours)?;
+        }
+    }
+    if args.wants(DanmakuPart::Rooms) {
+        for (batch_ms, most_ms) in [(100, 250.0), (20, 100.0)] {
+            room(args, out, batch_ms, most_ms)?;
+        }
+    }
+    if args.wants(DanmakuPart::Opening) {
+        // A server whose changes come to rest at once.
+        let folder = Folder::new(&args.run, "opening")?;
+        let soon = [("TIDELINE__DANMAKU__FLUSH_AFTER_MS", "1000".to_owned())];
+        opening(args, out, &mut start_ours(&args.run, &folder, &soon)?, &folder)?;
+    }
+    Ok(())
+}
+
+fn segments(
+    args: &DanmakuArgs,
+    out: &mut Output,
+    ours: &Ours,
+    folder: &Folder,
+) -> Result<(), BenchError> {
     out.say("posting a segment, and giving its bytes to nginx");
-    import(&ours, "v", 0, u64::from(SEGMENT), 359_000)?;
+    import(ours, "v", 0, u64::from(SEGMENT), 359_000)?;
     let segment = "/v1/videos/v/danmaku/segments/1.pb";
     let body = get(ours.http, segment, &["accept-encoding: gzip"])?;
     let nginx = Nginx::start(args.run.server_core, folder.path(), "1.pb", &body.body)?;
     out.peer(&format!("nginx {}", nginx.version()?));
-    reads(args, out, &ours, &nginx, segment, &body)?;
-    nginx.process.freeze()?;
-    posts(args, out, &ours)?;
-    drop((ours, nginx, folder));
-    // A second server, whose changes come to rest at once.
-    let folder = Folder::new(&args.run, "opening")?;
-    let soon = [("TIDELINE__DANMAKU__FLUSH_AFTER_MS", "1000".to_owned())];
-    opening(args, out, &mut start_ours(&args.run, &folder, &soon)?)
+    reads(args, out, ours, &nginx, segment, &body)
+}
+
+/// One room, full of viewers, and a post a second.
+fn room(
+    args: &DanmakuArgs,
+    out: &mut Output,
+    batch_ms: u32,
+    most_ms: f64,
+) -> Result<(), BenchError> {
+    let folder = Folder::new(&args.run, "room")?;
+    let batch = [("TIDELINE__DANMAKU__BATCH_MS", batch_ms.to_string())];
+    let ours = start_ours(&args.run, &folder, &batch)?;
+    out.say(&format!("{} viewers join a room", args.viewers));
+    let posts = if args.run.quick { 3 } else { POSTS_TO_A_ROOM };
+    let arrivals = rooms::arrivals(&ours, args.viewers, posts)?;
+    let what = format!(
+        "post to arrival, {} viewers of one room, a post a second, batch_ms = {batch_ms}: p99",
+        args.viewers
+    );
+    let note =
+        format!("{:.1} KiB of memory for each connection", arrivals.bytes_per_viewer / 1024.0);
+    out.line(Line::ours(what, "ms", arrivals.measure, Target::AtMost(most_ms)).note(note));
+    Ok(())
 }
 
 fn reads(
@@ -130,23 +181,105 @@ fn posts(args: &DanmakuArgs, out: &mut Output, ours: &Ours) -> Result<(), BenchE
     Ok(())
 }
 
-/// The first segment of a video after a restart, large beside small.
-fn opening(args: &DanmakuArgs, out: &mut Output, ours: &mut Ours) -> Result<(), BenchError> {
-    import(ours, "small", 0, SMALL, 3_500_000)?;
+/// An import, what it takes at rest, and reads of a video after a restart,
+/// large beside small.
+fn opening(
+    args: &DanmakuArgs,
+    out: &mut Output,
+    ours: &mut Ours,
+    folder: &Folder,
+) -> Result<(), BenchError> {
+    import(ours, "small", 0, SMALL, LENGTH_MS)?;
+    let weighed = WEIGHED.min(args.comments);
+    import_all(ours, "weighed", weighed)?;
+    at_rest(ours)?;
+    bytes(args, out, ours, folder, weighed)?;
     let began = Instant::now();
+    import_all(ours, "large", args.comments)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let rate = Measure { value: args.comments as f64 / seconds, ..Measure::default() };
+    let what = format!("import of {} comments into one video", args.comments);
+    out.line(Line::ours(what, "comments/s", rate, Target::Shown));
+    at_rest(ours)?;
+    let (mut first, mut warm) = (Vec::new(), Vec::new());
+    for round in 0..OPENINGS {
+        ours.kill_and_restart()?;
+        let open = |video: &str, ending: &str| -> Result<Measure, BenchError> {
+            let path = format!("/v1/videos/{video}/danmaku/segments/1.{ending}");
+            let start = Instant::now();
+            get(ours.http, &path, &["accept-encoding: gzip"])?;
+            Ok(Measure { value: start.elapsed().as_secs_f64() * 1e3, ..Measure::default() })
+        };
+        // The first of all calls warms the process up, and is not counted.
+        open("weighed", "json")?;
+        // Whoever comes first may have it harder, so they take turns.
+        for (ending, pairs) in [("pb", &mut first), ("xml", &mut warm)] {
+            pairs.push(match round % 2 {
+                0 => (open("large", ending)?, open("small", ending)?),
+                _ => {
+                    let small = open("small", ending)?;
+                    (open("large", ending)?, small)
+                }
+            });
+        }
+    }
+    for (when, rounds) in [("first segment after kill -9", first), ("in memory", warm)] {
+        let comments = args.comments;
+        let what = format!("{when}: a video of {comments} comments beside one of {SMALL}");
+        let line = Line::from_rounds(what, "ms", "the small one", rounds, Target::Shown);
+        let note = match line.ratio {
+            Some(ratio) if ratio <= 1.2 => "target: at most 1.2x: met",
+            _ => "target: at most 1.2x: MISSED",
+        };
+        out.line(line.note(note));
+    }
+    Ok(())
+}
+
+/// Bytes of a stored comment, beside two tables of MariaDB with the same rows.
+fn bytes(
+    args: &DanmakuArgs,
+    out: &mut Output,
+    ours: &Ours,
+    folder: &Folder,
+    count: u64,
+) -> Result<(), BenchError> {
+    let tables = ours.tables_bytes() as f64 / (count + SMALL) as f64;
+    let theirs = MariaDb::start(args.run.server_core, folder.path())?;
+    out.peer(&format!("mariadb {}", theirs.version()?));
+    let theirs = theirs.bytes_per_comment(count, &|n| {
+        let comment = Comment::of(n, LENGTH_MS);
+        let id = (comment.sent_ms << 22) | (n % 512);
+        let Comment { at, sent_ms, sender, text } = comment;
+        (
+            format!("1,{id},0,0,1,{at},0,0"),
+            format!("1,{id},{sender},16777215,25,{sent_ms},'{text}'"),
+        )
+    })?;
+    let value = |value: f64| Measure { value, ..Measure::default() };
+    let what = format!("bytes at rest of a comment, {count} of them");
+    let rounds = vec![(value(tables), value(theirs))];
+    let line = Line::from_rounds(what, "bytes", "MariaDB", rounds, Target::Shown);
+    out.line(
+        line.note("InnoDB, ROW_FORMAT=DYNAMIC, index and content apart, one secondary key; ours right after the import, \
+         with the engine's own log and files that are not merged yet"),
+    );
+    Ok(())
+}
+
+/// All comments of a video, a piece at a time.
+fn import_all(ours: &Ours, video: &str, count: u64) -> Result<(), BenchError> {
     let mut done = 0;
-    while done < args.comments {
-        let piece = PIECE.min(args.comments - done);
-        import(ours, "large", done, piece, 3_500_000)?;
+    while done < count {
+        let piece = PIECE.min(count - done);
+        import(ours, video, done, piece, LENGTH_MS)?;
         done += piece;
     }
-    let rate = Measure { value: done as f64 / began.elapsed().as_secs_f64(), ..Measure::default() };
-    out.line(Line::ours(
-        format!("import of {done} comments into one video"),
-        "comments/s",
-        rate,
-        Target::Shown,
-    ));
+    Ok(())
+}
+
+/// Waits until nothing of any video is to be written.
+fn at_rest(ours: &Ours) -> Result<(), BenchError> {
     let patience = Instant::now() + Duration::from_secs(600);
     while ours.metrics()?.get("tideline_danmaku_videos_dirty").is_none_or(|dirty| *dirty > 0.0) {
         if Instant::now() > patience {
@@ -154,34 +287,27 @@ fn opening(args: &DanmakuArgs, out: &mut Output, ours: &mut Ours) -> Result<(), 
         }
         std::thread::sleep(Duration::from_millis(200));
     }
-    let mut rounds = Vec::new();
-    for round in 0..OPENINGS {
-        ours.kill_and_restart()?;
-        let open = |video: &str| -> Result<Measure, BenchError> {
-            let path = format!("/v1/videos/{video}/danmaku/segments/1.pb");
-            let start = Instant::now();
-            get(ours.http, &path, &["accept-encoding: gzip"])?;
-            Ok(Measure { value: start.elapsed().as_secs_f64() * 1e3, ..Measure::default() })
-        };
-        // Whoever comes first warms the process up, so they take turns.
-        let (large, small) = match round % 2 {
-            0 => (open("large")?, open("small")?),
-            _ => {
-                let small = open("small")?;
-                (open("large")?, small)
-            }
-        };
-        rounds.push((large, small));
-    }
-    let what =
-        format!("first segment after kill -9: a video of {done} comments beside one of {SMALL}");
-    let line = Line::from_rounds(what, "ms", "the small one", rounds, Target::Shown);
-    let note = match line.ratio {
-        Some(ratio) if ratio <= 1.2 => "target: at most 1.2x: met",
-        _ => "target: at most 1.2x: MISSED",
-    };
-    out.line(line.note(note));
     Ok(())
+}
+
+/// What differs between comments.
+struct Comment {
+    at: u64,
+    sent_ms: u64,
+    sender: u64,
+    text: String,
+}
+
+impl Comment {
+    /// Number `n` of a video of this length.
+    fn of(n: u64, length_ms: u64) -> Self {
+        Self {
+            at: n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % length_ms,
+            sent_ms: 1_600_000_000_000 + n * 1_000,
+            sender: n % 50_000,
+            text: format!("comment number {n} of many"),
+        }
+    }
 }
 
 /// Comments `from..from + count` of a video, spread over `length_ms`.
@@ -194,14 +320,12 @@ fn import(
 ) -> Result<(), BenchError> {
     let mut lines = String::with_capacity(count as usize * 160);
     for n in from..from + count {
-        let at = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % length_ms;
+        let Comment { at, sent_ms, sender, text } = Comment::of(n, length_ms);
+        let id = n + 1;
         lines += &format!(
-            "{{\"id\":\"{}\",\"progress_ms\":{at},\"mode\":\"scroll\",\"size\":25,\"color\":\"#ffffff\",\
-             \"sent_ms\":{},\"pool\":\"normal\",\"sender\":\"{:x}\",\"weight\":5,\"attr\":0,\"likes\":0,\
-             \"text\":\"comment number {n} of many\"}}\n",
-            n + 1,
-            1_600_000_000_000 + n * 1_000,
-            n % 50_000
+            "{{\"id\":\"{id}\",\"progress_ms\":{at},\"mode\":\"scroll\",\"size\":25,\"color\":\"#ffffff\",\
+             \"sent_ms\":{sent_ms},\"pool\":\"normal\",\"sender\":\"{sender:x}\",\"weight\":5,\"attr\":0,\"likes\":0,\
+             \"text\":\"{text}\"}}\n",
         );
     }
     let path = format!("/v1/videos/{video}/danmaku:import?format=ndjson");
@@ -211,18 +335,18 @@ fn import(
 
 /// An answer, whole.
 pub(crate) struct Answer {
-    status: u16,
+    pub(crate) status: u16,
     etag: String,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-fn request(method: &str, path: &str, headers: &[String], body: &[u8]) -> Bytes {
+pub(crate) fn request(method: &str, path: &str, headers: &[String], body: &[u8]) -> Bytes {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n");
     for header in headers {
         text += header;
@@ -242,7 +366,7 @@ fn get(address: SocketAddr, path: &str, headers: &[&str]) -> Result<Answer, Benc
 }
 
 /// One call over a connection of its own.
-fn call(address: SocketAddr, request: &[u8]) -> Result<Answer, BenchError> {
+pub(crate) fn call(address: SocketAddr, request: &[u8]) -> Result<Answer, BenchError> {
     let failed = |e: std::io::Error| BenchError::io("a call", &e);
     let mut stream = TcpStream::connect(address).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;

@@ -28,6 +28,7 @@ mod engine;
 mod grpc;
 mod http;
 mod in_process;
+mod mariadb;
 mod mixed;
 mod nginx;
 mod ours;
@@ -35,6 +36,7 @@ mod process;
 mod redis;
 mod report;
 mod resp;
+mod rooms;
 mod stage;
 
 use std::path::PathBuf;
@@ -54,7 +56,7 @@ pub struct Args {
 enum What {
     /// A user's history beside Redis: writes, lists, memory, restarts
     History(HistoryArgs),
-    /// Comments beside nginx: segments, posts, imports, opening
+    /// Comments beside nginx and MariaDB: segments, posts, rooms, imports, opening, bytes
     Danmaku(DanmakuArgs),
     /// The peer of the HTTP lines (started by `history`)
     #[command(hide = true)]
@@ -111,9 +113,34 @@ pub struct HistoryArgs {
 pub struct DanmakuArgs {
     #[command(flatten)]
     run: RunArgs,
+    /// Only these parts
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<DanmakuPart>,
     /// Comments of the large video
     #[arg(long, default_value_t = 5_000_000)]
     comments: u64,
+    /// Viewers of one room
+    #[arg(long, default_value_t = 10_000)]
+    viewers: usize,
+}
+
+/// A part of the bench of comments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DanmakuPart {
+    /// Segments and 304s against nginx
+    Segments,
+    /// Posts to one video while it is read
+    Posts,
+    /// From a post to its arrival at every viewer of a room
+    Rooms,
+    /// An import, bytes at rest against MariaDB, and opening after kill -9
+    Opening,
+}
+
+impl DanmakuArgs {
+    fn wants(&self, part: DanmakuPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
 }
 
 impl RunArgs {

@@ -85,6 +85,11 @@ impl Ours {
         Ok(sums)
     }
 
+    /// Bytes of its tables, on the disk.
+    pub(crate) fn tables_bytes(&self) -> u64 {
+        bytes_below(&self.dir.join("tables"))
+    }
+
     /// Bytes of all files in its folder.
     pub(crate) fn disk_bytes(&self) -> u64 {
         bytes_below(&self.dir)
