@@ -2,8 +2,8 @@
 //!
 //! The history service twice: once whole, for clients and for every message;
 //! once the server's side alone, where the requests that carry marks stay raw
-//! bytes. The messages of comments once. Services of topics both sides at once,
-//! with keys, values and frames that share the memory they came in.
+//! bytes. The messages of comments once. Services of topics and of
+//! metadata both sides at once, with keys, values and frames that share the memory they came in.
 
 use prost::Message as _;
 
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = "proto/tideline/history/v1/history.proto";
     let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
     let live = "proto/tideline/live/v1/live.proto";
-    let services = ["proto/tideline/queue/v1/queue.proto"];
+    let services = ["proto/tideline/queue/v1/queue.proto", "proto/tideline/meta/v1/meta.proto"];
     println!("cargo::rerun-if-changed=proto");
     let files = protox::compile([&[history, danmaku, live], &services[..]].concat(), ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);

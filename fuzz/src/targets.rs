@@ -61,6 +61,7 @@ targets! {
     import_netflix => tideline_server::fuzz::import_netflix,
     import_youtube => tideline_server::fuzz::import_youtube,
     import_export => tideline_server::fuzz::import_export,
+    zookeeper_answer => tideline_server::fuzz::zookeeper_answer,
     config => tideline_server::fuzz::config,
     // Files of comments.
     danmaku_xml => tideline_wire::fuzz::danmaku::xml,

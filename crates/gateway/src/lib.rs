@@ -41,6 +41,7 @@ use std::time::Duration;
 use tideline_catalogue::Catalogue;
 use tideline_danmaku::Danmaku;
 use tideline_history::History;
+use tideline_meta::Meta;
 use tideline_queue::Queue;
 use tideline_store::{Clock, Table};
 use tideline_types::UserId;
@@ -122,6 +123,8 @@ struct Inner {
     openapi: bytes::Bytes,
     /// Set once, before the first call.
     backup: OnceLock<Backup>,
+    /// Set once, before the first call; none = no metadata.
+    meta: OnceLock<Meta>,
     /// Set once, before the first call; none = the API alone.
     pages: OnceLock<http::Pages>,
     /// Set once, when stopping begins; what waits for long looks at it.
@@ -156,6 +159,7 @@ impl Gateway {
             meters: Meters::default(),
             openapi: openapi::document().into(),
             backup: OnceLock::new(),
+            meta: OnceLock::new(),
             pages: OnceLock::new(),
             stopping: watch::Sender::new(false),
         };
@@ -166,6 +170,11 @@ impl Gateway {
     /// that is given stays.
     pub fn enable_backup(&self, backup: Backup) {
         let _ = self.inner.backup.set(backup);
+    }
+
+    /// Serves the metadata tree over gRPC. The first one that is given stays.
+    pub fn serve_meta(&self, meta: Meta) {
+        let _ = self.inner.meta.set(meta);
     }
 
     /// Shows `files` to browsers, beside the API. The first ones that are given

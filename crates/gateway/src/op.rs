@@ -117,6 +117,14 @@ ops! {
     Fetch "topics_fetch" Service,
     /// Follows a topic.
     Follow "topics_follow" Service,
+    /// Nodes of the metadata tree, out.
+    MetaRead "meta_read" Service,
+    /// Nodes and sessions, in.
+    MetaWrite "meta_write" Service,
+    /// Follows a subtree.
+    MetaObserve "meta_observe" Service,
+    /// Declares or drops a subtree.
+    MetaDeclare "meta_declare" Service,
     /// A ticket for a browser.
     Ticket "tickets_post" Known,
     /// Makes, lists, removes tokens.

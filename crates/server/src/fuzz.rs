@@ -67,6 +67,11 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
+/// What a ZooKeeper answers.
+pub fn zookeeper_answer(bytes: &[u8]) {
+    crate::meta::fuzz_answer(bytes);
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -22,6 +22,7 @@ mod folder;
 pub mod fuzz;
 pub mod import;
 mod logging;
+mod meta;
 mod options;
 mod pages;
 mod serve;

@@ -9,6 +9,7 @@ use tideline_danmaku::Danmaku;
 use tideline_gateway::{Gateway, Parts};
 use tideline_history::outcome::OutcomeRef;
 use tideline_history::{History, prepare};
+use tideline_meta::Meta;
 use tideline_operators::{Operators, Shape};
 use tideline_queue::Queue;
 use tideline_store::{Clock, Journal};
@@ -51,7 +52,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let catalogue =
         Catalogue::open(engines.table.clone(), options.catalogue, engines.clock.clone());
     let catalogue = catalogue.map_err(|e| Failure::Usage(e.to_string()))?;
+    let meta = open_meta(&engines, &queue)?;
     let gateway = open_gateway(&engines, &queue, &history, &danmaku, &catalogue, options.gateway)?;
+    gateway.serve_meta(meta.clone());
     let faces = failing("listening", gateway.bind().await)?;
     if args.demo {
         demo::fill(&history, &danmaku, &catalogue, engines.clock.now()).await?;
@@ -75,7 +78,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::warn!("requests were cut off: they took longer than server.stop_ms");
     }
     cleaning.abort();
-    close(history, danmaku, engines.journal.clone(), limit).await?;
+    close(history, danmaku, meta, engines.journal.clone(), limit).await?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -153,6 +156,14 @@ fn open_danmaku(
     failing("danmaku", opened)
 }
 
+fn open_meta(engines: &Engines, queue: &Queue) -> Result<Meta, Failure> {
+    let opened = crate::cli::here(|| {
+        let (table, clock) = (engines.table.clone(), engines.clock.clone());
+        Meta::open(queue.clone(), table, clock, tideline_meta::Options::default())
+    });
+    failing("metadata", opened)
+}
+
 fn open_gateway(
     engines: &Engines,
     queue: &Queue,
@@ -215,12 +226,14 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
 async fn close(
     history: History,
     danmaku: Danmaku,
+    meta: Meta,
     journal: Arc<dyn Journal>,
     limit: Duration,
 ) -> Result<(), Failure> {
     let closed = tokio::task::spawn_blocking(move || {
         std::thread::scope(|both| {
             both.spawn(|| danmaku.close(limit));
+            both.spawn(|| meta.close());
             history.close(limit);
         });
         journal.close()

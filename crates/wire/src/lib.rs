@@ -39,6 +39,12 @@ pub mod queue_v1 {
     include!(concat!(env!("OUT_DIR"), "/both/tideline.queue.v1.rs"));
 }
 
+/// The messages, the client and the server's side of `tideline.meta.v1`.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod meta_v1 {
+    include!(concat!(env!("OUT_DIR"), "/both/tideline.meta.v1.rs"));
+}
+
 /// The frames of `tideline.live.v1`, for clients.
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
 pub mod live_v1 {

@@ -1,16 +1,18 @@
-//! gRPC, for services: the calls of history and of topics, under the same
-//! rules.
+//! gRPC, for services: the calls of history, of topics and of
+//! metadata, under the same rules.
 //!
 //! Requests that carry marks come as raw bytes and are read straight into the
 //! set that history decides; everything else is plain messages.
 
 mod follow;
+mod meta;
 mod queue;
 mod reads;
 pub(crate) mod record;
 mod service;
 
 use tideline_wire::history_v1_server::history_service_server::HistoryServiceServer;
+use tideline_wire::meta_v1::meta_service_server::MetaServiceServer;
 use tideline_wire::queue_v1::queue_service_server::QueueServiceServer;
 use tonic::service::Routes;
 
@@ -22,18 +24,26 @@ pub(crate) async fn routes(gateway: Gateway) -> Routes {
     let topics = QueueServiceServer::new(queue::Topics { gateway: gateway.clone() })
         .max_decoding_message_size(bytes_max)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
+    let tree = MetaServiceServer::new(meta::Tree { gateway: gateway.clone() })
+        .max_decoding_message_size(bytes_max)
+        .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
     let history = HistoryServiceServer::new(Service { gateway })
         .max_decoding_message_size(bytes_max)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<HistoryServiceServer<Service>>().await;
     reporter.set_serving::<QueueServiceServer<queue::Topics>>().await;
+    reporter.set_serving::<MetaServiceServer<meta::Tree>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(tideline_wire::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the build made the descriptors");
-    Routes::new(history).add_service(topics).add_service(health).add_service(reflection)
+    Routes::new(history)
+        .add_service(topics)
+        .add_service(tree)
+        .add_service(health)
+        .add_service(reflection)
 }
 
 /// `tideline.history.v1.HistoryService`.

@@ -9,14 +9,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{backup, bench, check, export, import, serve, settings, token, topic};
+use crate::{backup, bench, check, export, import, meta, serve, settings, token, topic};
 use args::{Cli, Command, ImportCommand};
 
 pub use args::{
     BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, ExportArgs,
     ExportCommand, ExportDanmakuArgs, ExportFormat, FlagsArgs, HistoryArgs, ImportFormat,
-    LayerArgs, RestoreArgs, ServeArgs, ServerArgs, TokenArgs, TokenCommand, TopicArgs,
-    TopicCommand,
+    LayerArgs, MetaArgs, MetaCommand, RestoreArgs, ServeArgs, ServerArgs, SubtreeCommand,
+    TokenArgs, TokenCommand, TopicArgs, TopicCommand,
 };
 
 /// Why a command did not do what it was asked.
@@ -76,6 +76,7 @@ async fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Import { what: ImportCommand::Flags(args) } => import::flags::run(args).await,
         Command::Export(args) => export::run(args).await,
         Command::Topic(args) => topic::run(args).await,
+        Command::Meta(args) => meta::run(args).await,
         Command::Token(args) => token::run(args).await,
         Command::Backup(args) => backup::run(args).await,
         Command::Restore(args) => backup::restore(&args),

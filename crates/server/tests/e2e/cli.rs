@@ -14,6 +14,7 @@ fn every_command_teaches_with_examples() {
         &["import", "history"],
         &["export"],
         &["topic"],
+        &["meta"],
         &["token"],
         &["backup"],
         &["restore"],

@@ -5,6 +5,7 @@ mod backup;
 mod cli;
 mod comments;
 mod import;
+mod meta;
 mod program;
 mod serve;
 mod streams;
