@@ -273,8 +273,11 @@ impl Run {
     fn check_all(&mut self) {
         for (video, op) in self.workload.reads() {
             self.world.ask(&video, op);
-            while self.world.read(false) {}
+            while self.world.read(false) || self.world.commit(false) {}
             self.world.turn();
+            // Reading a queue may change it, and the next one needs its memory.
+            self.world.sync_table(!self.keeps_log);
+            self.world.tick();
         }
         assert_eq!(self.world.unanswered(), 0, "reads that were never answered");
         while let Some(news) = self.world.next_news() {
