@@ -49,7 +49,6 @@ enum Projection {
 
 /// An operator that was declared by a text.
 pub struct Declared {
-    version: u64,
     shape: Option<Shape>,
     kind: Option<String>,
     one_in: u64,
@@ -93,7 +92,6 @@ impl Declared {
             _ => return Err("value, counter, set: one of them".into()),
         };
         Ok(Self {
-            version: xxh3_64(text.as_bytes()),
             shape,
             filter: one("filter", spec.filter.as_ref())?,
             key: one("key", spec.key.as_ref())?,
@@ -141,10 +139,6 @@ impl Declared {
 }
 
 impl Operator for Declared {
-    fn version(&self) -> u64 {
-        self.version
-    }
-
     fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
         if self.one_in > 1 && !xxh3_64(record.key).is_multiple_of(self.one_in) {
             return Ok(());

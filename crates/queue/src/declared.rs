@@ -80,11 +80,11 @@ impl Declared {
         };
         let source = row.text(TOPIC_NAME_BYTES_MAX)?;
         let source = TopicName::new(source).map_err(|_| BadBytes("the source's name"))?;
-        let count = within(row.varint()?, 1, OPERATOR_VERSIONS_MAX)?;
+        let count = row.count(1, OPERATOR_VERSIONS_MAX)?;
         let versions = (0..count).map(|n| {
-            let len = within(row.varint()?, 0, OPERATOR_BYTES_MAX)?;
+            let len = row.count(0, OPERATOR_BYTES_MAX)?;
             let text = std::str::from_utf8(row.bytes(len)?).map_err(|_| BadBytes("a text"))?;
-            let cuts = within(row.varint()?, usize::from(n > 0), usize::from(PARTITIONS_MAX))?;
+            let cuts = row.count(usize::from(n > 0), usize::from(PARTITIONS_MAX))?;
             let cuts = (0..cuts).map(|_| row.varint().map(Seq)).collect::<Result<Vec<_>, _>>()?;
             if n == 0 && !cuts.is_empty() {
                 return Err(BadBytes("a cut before the first version"));
@@ -105,11 +105,6 @@ impl Declared {
         let versions = versions.collect::<Result<Vec<_>, String>>()?;
         Ok(Stage { versions, on_error: self.on_error })
     }
-}
-
-fn within(number: u64, min: usize, max: usize) -> Result<usize, BadBytes> {
-    let number = usize::try_from(number).ok().filter(|number| (min..=max).contains(number));
-    number.ok_or(BadBytes("a count out of range"))
 }
 
 impl Queue {

@@ -175,10 +175,6 @@ mod tests {
     struct Words(u64);
 
     impl Operator for Words {
-        fn version(&self) -> u64 {
-            self.0
-        }
-
         fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
             let text = std::str::from_utf8(record.value).map_err(|e| e.to_string())?;
             if text == "!" {

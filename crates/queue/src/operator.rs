@@ -9,9 +9,6 @@ use tideline_types::limits::{DERIVED_BYTES_MAX, DERIVED_RECORDS_MAX};
 /// for byte, on every machine and each time. No clock, no chance, no memory of
 /// other records. Records that were erased are not shown to it.
 pub trait Operator: Send + Sync + 'static {
-    /// Tells its behaviour from every other: a hash of what it does.
-    fn version(&self) -> u64;
-
     /// Adds what the record becomes: nothing, or some records.
     ///
     /// # Errors
@@ -101,10 +98,6 @@ pub type Filter = Arc<dyn Fn(&Record<'_>) -> Option<(Vec<u8>, Vec<u8>)> + Send +
 pub(crate) struct Built(pub(crate) Filter);
 
 impl Operator for Built {
-    fn version(&self) -> u64 {
-        0
-    }
-
     fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
         if let Some((key, value)) = (self.0)(record) {
             out.push(&key, &value);

@@ -196,17 +196,17 @@ impl Producers {
         if row.u8()? != VERSION {
             return Err(BadBytes("a version that this build does not read"));
         }
-        let epoch = u32::try_from(row.varint()?).map_err(|_| BadBytes("epoch"))?;
+        let epoch = row.varint32()?;
         let seq = Seq(row.varint()?);
         let mut all = Self::default();
         let mut before = None;
-        for _ in 0..within(row.varint()?, 0, PRODUCERS_MAX)? {
+        for _ in 0..row.count(0, PRODUCERS_MAX)? {
             let id = row.u64_le()?;
             if before.replace(id).is_some_and(|before| before >= id) {
                 return Err(BadBytes("producers out of order"));
             }
-            let epoch = u32::try_from(row.varint()?).map_err(|_| BadBytes("epoch"))?;
-            let runs = within(row.varint()?, 1, RUNS_MAX)?;
+            let epoch = row.varint32()?;
+            let runs = row.count(1, RUNS_MAX)?;
             let runs = (0..runs).map(|_| run(&mut row, seq)).collect::<Result<VecDeque<_>, _>>()?;
             if runs
                 .iter()
@@ -230,18 +230,13 @@ impl Producers {
 
 fn run(row: &mut Reader<'_>, through: Seq) -> Result<Run, BadBytes> {
     let number = row.varint()?;
-    let count = within(row.varint()?, 1, BATCH_RECORDS_MAX)? as u64;
+    let count = row.count(1, BATCH_RECORDS_MAX)? as u64;
     let first = Seq(row.varint()?);
     let fits = number > 0 && number <= u64::MAX / 2 && first > Seq::ZERO && first.0 <= through.0;
     if !fits || count - 1 > through.0 - first.0 {
         return Err(BadBytes("a run beyond its place"));
     }
     Ok(Run { number, count, first })
-}
-
-fn within(number: u64, min: usize, max: usize) -> Result<usize, BadBytes> {
-    let number = usize::try_from(number).ok().filter(|number| (min..=max).contains(number));
-    number.ok_or(BadBytes("a count out of range"))
 }
 
 const VERSION: u8 = 1;

@@ -118,6 +118,12 @@ impl<'a> Reader<'a> {
         Err(BadBytes("a number is over 64 bits"))
     }
 
+    /// A varint that counts something, from `min` to `max`.
+    pub fn count(&mut self, min: usize, max: usize) -> Result<usize, BadBytes> {
+        let count = usize::try_from(self.varint()?).ok();
+        count.filter(|n| (min..=max).contains(n)).ok_or(BadBytes("a count out of range"))
+    }
+
     /// A number as [`put_signed`] writes it.
     pub fn signed(&mut self) -> Result<i64, BadBytes> {
         let raw = self.varint()?;

@@ -25,10 +25,6 @@ impl Maker for Words {
 }
 
 impl Operator for Word {
-    fn version(&self) -> u64 {
-        0
-    }
-
     fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
         match self.0.as_str() {
             "prefix" if !record.value.starts_with(self.1.as_bytes()) => {}
