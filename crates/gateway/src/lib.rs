@@ -32,6 +32,7 @@ mod problem;
 mod rates;
 mod serve;
 mod shelf;
+mod topics;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::cli::{Failure, TopicArgs, TopicCommand};
-use crate::client::{Client, segment};
+use crate::client::{CallError, Client, segment};
 
 /// Records in one answer of a tail.
 const TAIL_RECORDS: usize = 500;
@@ -254,8 +254,7 @@ impl Tail {
     }
 
     fn reader(&self, partition: u16, lines: Lines) -> Reader {
-        let base =
-            format!("{}/records?partition={partition}&limit={TAIL_RECORDS}", path(&self.topic));
+        let base = records_of(&self.topic, partition);
         Reader {
             client: self.client.clone(),
             base,
@@ -298,21 +297,33 @@ impl Reader {
     /// One answer's records, and whether it covers anything; moves on to after
     /// it.
     async fn once(&mut self) -> Result<(Vec<String>, bool), Failure> {
-        let wait = if self.follow { TAIL_WAIT_MS } else { 0 };
-        let path = format!("{}&from={}&wait_ms={wait}", self.base, segment(&self.from));
-        let response =
-            self.client.send_patiently(|| self.client.request(Method::GET, &path)).await?;
-        let body = response.text().await.map_err(|e| Failure::failed("tail", e))?;
-        let mut lines: Vec<String> = body.lines().map(str::to_owned).collect();
-        let last: Option<Covered> = lines
-            .pop()
-            .and_then(|line| serde_json::from_str::<Last>(&line).ok())
-            .and_then(|last| last.covered);
-        let Some(covered) = last else {
+        let wait_ms = if self.follow { TAIL_WAIT_MS } else { 0 };
+        let range = range(&self.client, &self.base, &self.from, wait_ms).await?;
+        let Some((lines, covered)) = range else {
             return Err(Failure::Failed("the answer was cut off".into()));
         };
         let advanced = covered.from != covered.to;
         self.from = covered.to;
         Ok((lines, advanced))
     }
+}
+
+/// Records of a partition, one a line.
+fn records_of(topic: &str, partition: u16) -> String {
+    format!("{}/records?partition={partition}&limit={TAIL_RECORDS}", path(topic))
+}
+
+/// One answer: its records, and what they cover; `None` if it was cut off.
+async fn range(
+    client: &Client,
+    base: &str,
+    from: &str,
+    wait_ms: u64,
+) -> Result<Option<(Vec<String>, Covered)>, CallError> {
+    let path = format!("{base}&from={}&wait_ms={wait_ms}", segment(from));
+    let response = client.send_patiently(|| client.request(Method::GET, &path)).await?;
+    let Ok(body) = response.text().await else { return Ok(None) };
+    let mut lines: Vec<String> = body.lines().map(str::to_owned).collect();
+    let last = lines.pop().and_then(|line| serde_json::from_str::<Last>(&line).ok());
+    Ok(last.and_then(|last| last.covered).map(|covered| (lines, covered)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use tideline_queue::{OnError, Records, Sent, TopicInfo, TopicKind, TopicSpec};
+use tideline_queue::{OnError, Records, Sent, TopicInfo, TopicKind};
 use tideline_store::ReadLimits;
 use tideline_store::batch::Stamp;
 use tideline_types::limits::BATCH_MARKS_MAX;
@@ -20,6 +20,7 @@ use crate::Gateway;
 use crate::auth::Caller;
 use crate::op::Op;
 use crate::problem::Problem;
+use crate::topics::{NewTopic, Source};
 
 /// Batches of one stream under way at once; more wait with the client.
 const UNDER_WAY_MAX: usize = 1_024;
@@ -126,43 +127,26 @@ impl QueueService for Topics {
 async fn create(gateway: &Gateway, asked: v1::CreateTopicRequest) -> Result<v1::Topic, Problem> {
     let partitions = u16::try_from(asked.partitions)
         .map_err(|_| Problem::invalid("partitions: must be 1 to 1024"))?;
-    if !asked.source.is_empty() {
-        return declare(gateway, asked).await;
-    }
-    let hours = |hours: u32| Duration::from_secs(u64::from(hours) * 3600);
-    let spec = TopicSpec {
-        partitions: (partitions > 0).then_some(partitions),
-        retention: (asked.retention_hours > 0).then(|| hours(asked.retention_hours)),
-        ..TopicSpec::new(name(&asked.topic)?)
-    };
-    let queue = gateway.inner.queue.clone();
-    let made = tokio::task::spawn_blocking(move || queue.create_topic(spec)).await;
-    Ok(topic_of(&made.map_err(|_| Problem::internal())??))
-}
-
-/// Derives a topic from another.
-async fn declare(gateway: &Gateway, asked: v1::CreateTopicRequest) -> Result<v1::Topic, Problem> {
-    let topic = name(&asked.topic)?;
-    let source = TopicName::new(&asked.source)
-        .map_err(|bad| Problem::invalid(format!("source: {}", bad.0)))?;
-    if asked.partitions > 0 || asked.retention_hours > 0 {
-        return Err(Problem::invalid("partitions, retention_hours: are those of the source"));
-    }
-    let operator = if asked.operator.is_empty() { "{}".into() } else { asked.operator };
     let on_error = if asked.halt_on_error { OnError::Halt } else { OnError::Skip };
-    let queue = gateway.inner.queue.clone();
-    let declared =
-        tokio::task::spawn_blocking(move || queue.declare(&topic, &source, &operator, on_error));
-    Ok(topic_of(&declared.await.map_err(|_| Problem::internal())??))
+    let operator = if asked.operator.is_empty() { "{}".into() } else { asked.operator };
+    let new = NewTopic {
+        name: name(&asked.topic)?,
+        partitions: (partitions > 0).then_some(partitions),
+        retention_hours: (asked.retention_hours > 0).then_some(asked.retention_hours),
+        source: (!asked.source.is_empty()).then_some(Source {
+            topic: asked.source,
+            operator,
+            on_error,
+        }),
+    };
+    Ok(topic_of(&gateway.make_topic(new).await?))
 }
 
 async fn delete(
     gateway: &Gateway,
     asked: v1::DeleteTopicRequest,
 ) -> Result<v1::DeleteTopicResponse, Problem> {
-    let (queue, name) = (gateway.inner.queue.clone(), name(&asked.topic)?);
-    let gone = tokio::task::spawn_blocking(move || queue.delete_topic(&name)).await;
-    gone.map_err(|_| Problem::internal())??;
+    gateway.remove_topic(name(&asked.topic)?).await?;
     Ok(v1::DeleteTopicResponse {})
 }
 

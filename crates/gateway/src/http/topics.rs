@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use tideline_history::outcome::OutcomeRef;
-use tideline_queue::{Fetched, From, OnError, OwnedRecord, TopicInfo, TopicKind, TopicSpec};
+use tideline_queue::{Fetched, From, OnError, OwnedRecord, TopicInfo, TopicKind};
 use tideline_store::ReadLimits;
 use tideline_types::limits::BATCH_MARKS_MAX;
 use tideline_types::{Millis, PartitionId, Position, Seq, TopicName};
@@ -23,6 +23,7 @@ use tideline_wire::json::{push_i64, push_str, push_string, push_u64};
 use super::door::{self, Call, WAIT_MAX};
 use crate::Gateway;
 use crate::problem::Problem;
+use crate::topics::{NewTopic, Source};
 
 /// Records in one answer, if not said, and at most.
 const RECORDS_DEFAULT: u64 = 100;
@@ -53,7 +54,7 @@ pub(super) async fn describe(gateway: Gateway, call: Call) -> Result<Response, P
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NewTopic {
+struct NewBody {
     partitions: Option<u16>,
     retention_hours: Option<u32>,
     source: Option<String>,
@@ -75,48 +76,29 @@ pub(super) async fn create(gateway: Gateway, mut call: Call) -> Result<Response,
     call.query.only(&[])?;
     let name = name(&call)?;
     let body = call.body(&gateway).await?;
-    let new = if body.trim_ascii().is_empty() { NewTopic::default() } else { read(&body)? };
-    if new.retention_hours == Some(0) {
-        return Err(Problem::invalid("retention_hours: at least 1"));
-    }
-    if let Some(source) = &new.source {
-        let source =
-            TopicName::new(source).map_err(|bad| Problem::invalid(format!("source: {}", bad.0)))?;
-        if new.partitions.is_some() || new.retention_hours.is_some() {
-            let detail = "partitions, retention_hours: are those of the source";
-            return Err(Problem::invalid(detail));
-        }
-        let operator = new.operator.unwrap_or_else(|| serde_json::json!({})).to_string();
-        let on_error = match new.on_error {
-            OnFault::Skip => OnError::Skip,
-            OnFault::Halt => OnError::Halt,
-        };
-        let queue = gateway.inner.queue.clone();
-        let declared =
-            blocking(move || queue.declare(&name, &source, &operator, on_error)).await??;
-        return Ok(topic_json(&declared));
-    }
-    if new.operator.is_some() {
+    let new = if body.trim_ascii().is_empty() { NewBody::default() } else { read(&body)? };
+    if new.source.is_none() && new.operator.is_some() {
         return Err(Problem::invalid("operator: needs a source"));
     }
-    let hours = |hours: u32| Duration::from_secs(u64::from(hours) * 3600);
-    let spec = TopicSpec {
-        partitions: new.partitions,
-        retention: new.retention_hours.map(hours),
-        ..TopicSpec::new(name)
+    let operator = new.operator.unwrap_or_else(|| serde_json::json!({})).to_string();
+    let on_error = match new.on_error {
+        OnFault::Skip => OnError::Skip,
+        OnFault::Halt => OnError::Halt,
     };
-    let queue = gateway.inner.queue.clone();
-    let topic = blocking(move || queue.create_topic(spec)).await??;
+    let derives = new.source.is_some();
+    let source = new.source.map(|topic| Source { topic, operator, on_error });
+    let NewBody { partitions, retention_hours, .. } = new;
+    let topic = gateway.make_topic(NewTopic { name, partitions, retention_hours, source }).await?;
     let mut response = topic_json(&topic);
-    *response.status_mut() = StatusCode::CREATED;
+    if !derives {
+        *response.status_mut() = StatusCode::CREATED;
+    }
     Ok(response)
 }
 
 pub(super) async fn delete(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     call.query.only(&[])?;
-    let name = name(&call)?;
-    let queue = gateway.inner.queue.clone();
-    blocking(move || queue.delete_topic(&name)).await??;
+    gateway.remove_topic(name(&call)?).await?;
     Ok(door::nothing())
 }
 
@@ -376,11 +358,4 @@ fn no_topic() -> Problem {
 
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("body: {error}")))
-}
-
-/// Runs what waits for the disk where it holds up no one.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Problem::internal())
 }

@@ -16,9 +16,9 @@ use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::{Covered, Last, Partitions, TAIL_RECORDS, TAIL_WAIT_MS, path};
+use super::{Covered, Partitions, TAIL_WAIT_MS, path, range, records_of};
 use crate::cli::Failure;
-use crate::client::{CallError, Client, segment};
+use crate::client::{CallError, Client};
 
 /// Answers that wait to be written.
 const WAITING_MAX: usize = 64;
@@ -54,7 +54,7 @@ pub(super) async fn run(
     let (tell, mut told) = mpsc::channel(WAITING_MAX);
     for partition in 0..found.partitions {
         let from = places.get(&partition).cloned().unwrap_or_else(|| from.to_owned());
-        let base = format!("{}/records?partition={partition}&limit={TAIL_RECORDS}", path(topic));
+        let base = records_of(topic, partition);
         let reader = Reader { client: client.clone(), partition, base, from, tell: tell.clone() };
         tokio::spawn(reader.read());
     }
@@ -162,18 +162,12 @@ impl Reader {
 
     /// One answer; `None` if the server was away, or went away.
     async fn once(&self) -> Result<Option<(Vec<String>, Covered)>, Failure> {
-        let path = format!("{}&from={}&wait_ms={TAIL_WAIT_MS}", self.base, segment(&self.from));
-        let asked = self.client.send_patiently(|| self.client.request(Method::GET, &path)).await;
-        let response = match asked {
-            Ok(response) => response,
-            Err(CallError::Unreachable { .. }) => return Ok(None),
-            Err(CallError::Refused { status, .. }) if is_for_later(status) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let Ok(body) = response.text().await else { return Ok(None) };
-        let mut lines: Vec<String> = body.lines().map(str::to_owned).collect();
-        let last = lines.pop().and_then(|line| serde_json::from_str::<Last>(&line).ok());
-        Ok(last.and_then(|last| last.covered).map(|covered| (lines, covered)))
+        match range(&self.client, &self.base, &self.from, TAIL_WAIT_MS).await {
+            Ok(range) => Ok(range),
+            Err(CallError::Unreachable { .. }) => Ok(None),
+            Err(CallError::Refused { status, .. }) if is_for_later(status) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
