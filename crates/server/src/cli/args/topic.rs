@@ -1,0 +1,115 @@
+//! What `tideline topic` takes.
+
+use clap::{Args, Subcommand};
+
+use super::ServerArgs;
+
+/// `tideline topic`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tideline topic ls
+  tideline topic tail history                      every change of every user, as it happens
+  tideline topic tail daily-first --from earliest --limit 10
+  tideline topic create clicks --partitions 8 --retention-hours 24
+  echo '{\"page\":7}' | tideline topic produce clicks --key ann
+  tideline topic create finished --source history \
+    --operator '{\"filter\":\"value.finished\",\"key\":\"value.id\",\"counter\":{\"add\":\"1\"}}'
+  tideline topic follow finished --into finished.ndjson
+  tideline topic rm clicks")]
+pub struct TopicArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: TopicCommand,
+    /// Where.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The verbs of `tideline topic`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TopicCommand {
+    /// List topics
+    Ls {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one topic and the positions of its partitions
+    Describe {
+        /// Its name
+        topic: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a topic, or derive one from another
+    Create {
+        /// Its name: 1 to 64 of a-z, 0-9, '.', '_', '-'
+        topic: String,
+        /// How many partitions, for good [default: queue.partitions]
+        #[arg(long, value_name = "N")]
+        partitions: Option<u16>,
+        /// Hours for which records are kept [default: queue.retention_hours]
+        #[arg(long, value_name = "N")]
+        retention_hours: Option<u32>,
+        /// Derive it from this topic
+        #[arg(long, value_name = "TOPIC", conflicts_with_all = ["partitions", "retention_hours"])]
+        source: Option<String>,
+        /// What is kept of each record and made of it, as JSON
+        #[arg(long, value_name = "JSON", requires = "source", default_value = "{}")]
+        operator: String,
+        /// Stop at a record on which the operator fails, instead of saying so there
+        #[arg(long, requires = "source")]
+        halt_on_error: bool,
+    },
+    /// Print records as NDJSON, and go on as they come
+    Tail {
+        /// Its name
+        topic: String,
+        /// This partition alone
+        #[arg(long, value_name = "N")]
+        partition: Option<u16>,
+        /// earliest, latest, a position (incarnation-epoch-seq) or a time in ms
+        #[arg(long, value_name = "PLACE", default_value = "latest")]
+        from: String,
+        /// End after so many records
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+        /// End when everything that is there has been printed
+        #[arg(long)]
+        no_follow: bool,
+    },
+    /// Append records to a file as they come; begun again, go on where it ended
+    Follow {
+        /// Its name
+        topic: String,
+        /// The file: a line of JSON for each record, as `tail` prints them, and
+        /// lines that say how far the ones before them go. Synced. What was cut
+        /// off by a kill is taken away and read again
+        #[arg(long, value_name = "FILE")]
+        into: std::path::PathBuf,
+        /// Where a new file begins: earliest, latest, or a time in ms
+        #[arg(long, value_name = "PLACE", default_value = "earliest")]
+        from: String,
+    },
+    /// Write the lines of standard input, or one value, as records
+    Produce {
+        /// Its name
+        topic: String,
+        /// The key of every record; the same key goes to the same partition
+        #[arg(long, default_value = "")]
+        key: String,
+        /// Write this one value instead of reading lines
+        #[arg(long)]
+        value: Option<String>,
+        /// This partition, instead of the key's
+        #[arg(long, value_name = "N")]
+        partition: Option<u16>,
+    },
+    /// Remove a topic and all its records
+    Rm {
+        /// Its name
+        topic: String,
+    },
+}
