@@ -54,15 +54,28 @@ impl Ours {
     pub(crate) fn kill_and_restart(&mut self) -> Result<Duration, BenchError> {
         self.process.kill()?;
         let start = Instant::now();
-        let env = self.env.clone();
-        (self.process, self.http, self.grpc) = launch(&self.program, self.core, &self.dir, &env)?;
-        self.wait_ready()?;
+        self.start_again()?;
         Ok(start.elapsed())
     }
 
+    fn start_again(&mut self) -> Result<(), BenchError> {
+        let env = self.env.clone();
+        (self.process, self.http, self.grpc) = launch(&self.program, self.core, &self.dir, &env)?;
+        self.wait_ready()
+    }
+
     /// Stops it in good order: everything comes to rest.
-    pub(crate) fn stop(self) -> Result<(), BenchError> {
+    pub(crate) fn stop(mut self) -> Result<(), BenchError> {
         self.process.end()
+    }
+
+    /// Stops it in good order and starts it over the same folder; answers the
+    /// bytes of its tables in between.
+    pub(crate) fn tables_at_rest(&mut self) -> Result<u64, BenchError> {
+        self.process.end()?;
+        let bytes = bytes_below(&self.dir.join("tables"));
+        self.start_again()?;
+        Ok(bytes)
     }
 
     fn wait_ready(&mut self) -> Result<(), BenchError> {
@@ -83,11 +96,6 @@ impl Ours {
             }
         }
         Ok(sums)
-    }
-
-    /// Bytes of its tables, on the disk.
-    pub(crate) fn tables_bytes(&self) -> u64 {
-        bytes_below(&self.dir.join("tables"))
     }
 
     /// Bytes of all files in its folder.

@@ -88,7 +88,7 @@ impl Process {
     }
 
     /// Asks it to end, and waits until it has.
-    pub(crate) fn end(mut self) -> Result<(), BenchError> {
+    pub(crate) fn end(&mut self) -> Result<(), BenchError> {
         self.signal("-TERM")?;
         self.child.wait().map(|_| ()).map_err(|e| BenchError::io("wait", &e))
     }
