@@ -2,14 +2,18 @@
 //!
 //! Refused when they are read: those that walk over a list or a map (`map`,
 //! `filter`, `all`, ...), for the order within a map is not the same twice; and
-//! longer ones than 1,000 bytes, so that what one makes is bounded.
+//! longer ones than 1,000 bytes, so that what one makes is bounded. A map after
+//! a `+` would be walked over too, to append its keys; only when it runs is it
+//! known to be one, and that fails.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, operators};
+use cel::common::types::{DYN_TYPE, Kind};
+use cel::common::value::CowVal;
 use cel::objects::Key;
-use cel::{Context, Env, Program, Value};
+use cel::{Context, Env, ExecutionError, Program, Value};
 use serde_json::Value as Json;
 
 /// Bytes of one expression, at most.
@@ -20,7 +24,7 @@ pub(crate) const SEEN_BYTES_MAX: usize = 64 << 10;
 /// One expression, ready.
 pub(crate) struct Expression {
     text: String,
-    program: Program,
+    ready: IdedExpr,
 }
 
 /// What expressions see of a record.
@@ -44,12 +48,13 @@ impl Expression {
             return Err(format!("is over {EXPRESSION_BYTES_MAX} bytes"));
         }
         let program = Program::compile(text).map_err(|error| error.to_string())?;
-        check(program.expression())?;
-        Ok(Self { text: text.to_owned(), program })
+        let mut ready = program.expression().clone();
+        check(&mut ready)?;
+        Ok(Self { text: text.to_owned(), ready })
     }
 
     fn of(&self, scope: &Scope) -> Result<Value, String> {
-        self.program.execute(&scope.0).map_err(|error| format!("{}: {error}", self.text))
+        scope.0.resolve(&self.ready).map_err(|error| format!("{}: {}", self.text, why(&error)))
     }
 
     /// The truth of it.
@@ -90,29 +95,111 @@ impl Expression {
     }
 }
 
+/// What went wrong, in words that are the same on every host. A failure is
+/// handed on in its record's place, and how the library shows a map depends on
+/// an order that is not the same twice: of a value that could hold one, the type
+/// is told.
+fn why(error: &ExecutionError) -> String {
+    use ExecutionError as E;
+    match error {
+        E::UnsupportedTargetType { target } => format!("not possible for {}", named(target)),
+        E::NotSupportedAsMethod { method, target } => {
+            format!("{method} is not possible for {}", named(target))
+        }
+        E::UnsupportedKeyType(value) => format!("{} cannot be a key", named(value)),
+        E::ValuesNotComparable(a, b) => {
+            format!("{} cannot be compared to {}", named(a), named(b))
+        }
+        E::UnsupportedBinaryOperator(operator, a, b) => {
+            format!("{operator} is not possible for {} and {}", named(a), named(b))
+        }
+        E::Overflow(operator, a, b) => {
+            format!("{operator} of {} and {} is too large", named(a), named(b))
+        }
+        E::UnsupportedIndex(value, index) => {
+            format!("{} cannot be indexed by {}", named(value), named(index))
+        }
+        E::DivisionByZero(value) => format!("{} is divided by zero", named(value)),
+        E::RemainderByZero(value) => format!("{} has no remainder by zero", named(value)),
+        E::IndexOutOfBounds(index) => format!("there is no element {}", named(index)),
+        E::DuplicateKey(key) => format!("the key {} is there twice", named(key)),
+        E::InvalidArgumentCount { .. }
+        | E::UnexpectedType { .. }
+        | E::NoSuchKey(_)
+        | E::NoSuchOverload(_)
+        | E::UndeclaredReference(_)
+        | E::MissingArgumentOrTarget
+        | E::FunctionError { .. } => error.to_string(),
+        // Another one may show a value.
+        _ => "cannot be computed".into(),
+    }
+}
+
+/// A value that is one number or truth as it is, another by its type.
+fn named(value: &Value) -> String {
+    match value {
+        Value::Int(number) => number.to_string(),
+        Value::UInt(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Bool(is) => is.to_string(),
+        other => other.type_of().to_string(),
+    }
+}
+
 /// The functions that expressions have. Laid out once: it takes longer than most
 /// expressions.
 fn environment() -> Arc<Env> {
     static ENVIRONMENT: OnceLock<Arc<Env>> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| Arc::new(Env::stdlib())).clone()
+    let make = || {
+        let mut environment = Env::stdlib();
+        environment
+            .add_overload(IN_ORDER, IN_ORDER, vec![DYN_TYPE], in_order)
+            .expect("no other function has its name");
+        Arc::new(environment)
+    };
+    ENVIRONMENT.get_or_init(make).clone()
+}
+
+/// The function around what follows a `+`. No expression can call it by this
+/// name.
+const IN_ORDER: &str = "+ of";
+
+/// Its argument, unless that is a map.
+fn in_order<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let value = args.pop().ok_or(ExecutionError::MissingArgumentOrTarget)?;
+    if value.get_type().kind() == Kind::Map {
+        return Err(ExecutionError::function_error("+", "a map has no order"));
+    }
+    Ok(value)
 }
 
 /// No part of it depends on an order that is not the same twice.
-fn check(expression: &IdedExpr) -> Result<(), String> {
-    match &expression.expr {
+fn check(expression: &mut IdedExpr) -> Result<(), String> {
+    match &mut expression.expr {
         Expr::Comprehension(_) => {
             Err("walking over a list or a map is not possible in a derived topic".into())
         }
         Expr::Call(call) => {
-            call.target.as_deref().map_or(Ok(()), check)?;
-            call.args.iter().try_for_each(check)
+            call.target.as_deref_mut().map_or(Ok(()), check)?;
+            call.args.iter_mut().try_for_each(check)?;
+            if call.func_name == operators::ADD
+                && let Some(last) = call.args.pop()
+            {
+                let id = last.id;
+                let call_of =
+                    CallExpr { func_name: IN_ORDER.to_owned(), target: None, args: vec![last] };
+                call.args.push(IdedExpr { id, expr: Expr::Call(call_of) });
+            }
+            Ok(())
         }
-        Expr::List(list) => list.elements.iter().try_for_each(check),
-        Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => check(&entry.key).and_then(|()| check(&entry.value)),
-            EntryExpr::StructField(field) => check(&field.value),
+        Expr::List(list) => list.elements.iter_mut().try_for_each(check),
+        Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| match &mut entry.expr {
+            EntryExpr::MapEntry(entry) => {
+                check(&mut entry.key).and_then(|()| check(&mut entry.value))
+            }
+            EntryExpr::StructField(field) => check(&mut field.value),
         }),
-        Expr::Select(select) => check(&select.operand),
+        Expr::Select(select) => check(&mut select.operand),
         Expr::Struct(_) => Err("there are no types but those of JSON".into()),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
     }
@@ -186,6 +273,11 @@ mod tests {
         assert_eq!(json("'b' in value.tags && value.deep.x == 1"), Ok(json!(true)));
         assert_eq!(json("has(value.none) ? 1 : 0"), Ok(json!(0)));
         assert_eq!(json("size(value.tags)"), Ok(json!(2)));
+        assert_eq!(json("['c'] + value.tags"), Ok(json!(["c", "a", "b"])));
+        assert_eq!(
+            json("[1] + value.deep").unwrap_err(),
+            "[1] + value.deep: Error executing function '+': a map has no order"
+        );
         let map = json("{'z': 1, 'a': [value.n, null]}").unwrap();
         assert_eq!(map.to_string(), r#"{"a":[3,null],"z":1}"#);
     }
@@ -229,6 +321,39 @@ mod tests {
         let filter = Expression::read("value.n").unwrap();
         assert_eq!(filter.is_true(&scope()).unwrap_err(), "value.n: is int, not true or false");
         assert!(json("value.none").unwrap_err().starts_with("value.none: "));
-        assert!(json("1 / 0").unwrap_err().starts_with("1 / 0: "));
+        assert_eq!(json("1 / 0").unwrap_err(), "1 / 0: 1 is divided by zero");
+    }
+
+    /// A map of three shows them in one order out of six.
+    #[test]
+    fn a_failure_over_a_map_is_told_the_same_each_time() {
+        let map = "{'x': 1, 'y': 2, 'z': 3}";
+        for text in [
+            format!("null + {map}"),
+            format!("{map} + {map}"),
+            format!("{map} < {map}"),
+            format!("[{map}] + {map}"),
+            format!("[1] + (true ? {map} : [2])"),
+            "[1] + value".to_owned(),
+            "[1] + [value] + value.deep".to_owned(),
+            format!("-{map}"),
+            format!("{map}[{map}]"),
+            format!("[1][{map}]"),
+            format!("{{{map}: 1}}"),
+            format!("size(1, {map})"),
+            format!("{map}.size(1)"),
+            format!("{map}.startsWith('a')"),
+            format!("string({map})"),
+            format!("'a'.matches({map})"),
+            format!("{map} in {map}"),
+            format!("{map} / 0"),
+            format!("{map} ? 1 : 0"),
+        ] {
+            let Ok(expression) = Expression::read(&text) else { continue };
+            let first = expression.json(&scope());
+            for _ in 0..30 {
+                assert_eq!(expression.json(&scope()), first, "{text}");
+            }
+        }
     }
 }
