@@ -2,32 +2,26 @@
 //! fault there is, against an oracle.
 //!
 //! A seed decides everything: the same seed gives the same trace, and that is
-//! the first test. `cargo run -p tideline-sim -- history SEED` runs one again.
+//! the first test. `cargo run -p tideline-sim -- history SEED` runs one again,
+//! and with `TIDELINE_SIM_SHOW=1` prints what happens.
 //!
 //! | module | what |
 //! |---|---|
-//! | `machine` | the disk that fails, and the log on it, for all products |
-//! | `run` | history: what happens next, and what goes wrong |
-//! | `world` | its machine: log, table, owners, driven by hand |
-//! | `workload` | what its clients do |
-//! | `oracle` | what must be so after it, and after a crash |
-//! | `expect` | what an answer must say |
-//! | [`danmaku`] | the same of comments, with those who watch |
-//! | [`metadata`] | the same of the metadata tree, with observers |
+//! | `machine` | the disk that fails, the log on it, a table, clocks |
+//! | `run` | what happens next, what goes wrong, and the quiet after it |
+//! | [`history`] | marks of users |
+//! | [`danmaku`] | comments of videos, with those who watch |
+//! | [`metadata`] | the metadata tree, with observers |
 //!
-//! The model that history is held against is [`tideline_harness::model`].
+//! A product is what its clients and its threads do (`act`), and an oracle.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a simulator ends where it is wrong")]
 
 pub mod danmaku;
-mod expect;
+pub mod history;
 mod machine;
 pub mod metadata;
-mod oracle;
 mod rng;
 mod run;
-mod workload;
-mod world;
 
-pub use run::{Report, run};
-pub use tideline_history::sabotage;
+pub use run::Report;

@@ -3,7 +3,7 @@
 fn main() {
     let mut args = std::env::args().skip(1);
     let product: Option<fn(u64) -> tideline_sim::Report> = match args.next().as_deref() {
-        Some("history") => Some(tideline_sim::run),
+        Some("history") => Some(tideline_sim::history::run),
         Some("danmaku") => Some(tideline_sim::danmaku::run),
         Some("metadata") => Some(tideline_sim::metadata::run),
         _ => None,

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tideline_sim::{Report, danmaku, metadata, run, sabotage};
+use tideline_sim::{Report, danmaku, history, metadata};
 
 /// How many seeds a test run covers; more with `TIDELINE_SIM_SEEDS`.
 fn seeds(default: u64) -> u64 {
@@ -60,14 +60,14 @@ fn each_is_found<Rule: Copy + std::fmt::Debug>(
 
 #[test]
 fn a_the_same_seed_gives_the_same_trace() {
-    the_trace_is_the_same(run);
+    the_trace_is_the_same(history::run);
     the_trace_is_the_same(danmaku::run);
     the_trace_is_the_same(metadata::run);
 }
 
 #[test]
 fn every_seed_of_history_holds() {
-    all_hold(run, seeds(500), "history");
+    all_hold(history::run, seeds(500), "history");
 }
 
 #[test]
@@ -77,13 +77,12 @@ fn every_seed_of_danmaku_holds() {
 
 #[test]
 fn each_broken_rule_of_history_is_found() {
-    each_is_found(run, &sabotage::Broken::ALL, sabotage::set);
+    each_is_found(history::run, &history::sabotage::Broken::ALL, history::sabotage::set);
 }
 
 #[test]
 fn each_broken_rule_of_danmaku_is_found() {
-    use tideline_danmaku::sabotage::{Broken, set};
-    each_is_found(danmaku::run, &Broken::ALL, set);
+    each_is_found(danmaku::run, &danmaku::sabotage::Broken::ALL, danmaku::sabotage::set);
 }
 
 #[test]

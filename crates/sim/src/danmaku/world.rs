@@ -1,5 +1,4 @@
-//! One machine: a disk, the log on it, a table, and the owners of two
-//! partitions, all driven by hand.
+//! The owners of two partitions on one machine, driven by hand.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,15 +9,12 @@ use tideline_danmaku::owner::{Bounds, Effect, Flush, Owner};
 use tideline_danmaku::rules::Rules;
 use tideline_danmaku::{TOPIC, cold, recovery};
 use tideline_store::batch::BatchRef;
-use tideline_store::disk::FaultyDisk;
-use tideline_store::local::LocalJournal;
-use tideline_store::mem::MemTable;
-use tideline_store::{AppendError, Journal, Place, ReadError, ReadLimits, StoreError, Table};
-use tideline_types::{Millis, PartitionId, Seq, partition_of};
+use tideline_store::{StoreError, Table};
+use tideline_types::{Seq, partition_of};
 
 use super::oracle::{Asked, Oracle};
 use super::plain::Setup;
-use crate::machine::{Ear, Told, open_journal, stream};
+use crate::machine::{Machine, Told, stream};
 
 /// Partitions of the simulated topic.
 const PARTITIONS: u16 = 2;
@@ -42,14 +38,9 @@ pub(crate) enum News {
 
 /// Everything.
 pub(crate) struct World {
-    pub(crate) disk: FaultyDisk,
-    pub(crate) journal: LocalJournal,
-    pub(crate) table: MemTable,
-    pub(crate) now: i64,
-    pub(crate) ticks: u64,
+    pub(crate) machine: Machine,
     pub(crate) setup: Setup,
     bounds: Bounds,
-    ear: Arc<Ear>,
     owners: Vec<Owner<u64>>,
     oracles: Vec<Oracle>,
     orders: VecDeque<ReadOrder>,
@@ -58,30 +49,15 @@ pub(crate) struct World {
     landing: Vec<(usize, Arc<str>, u32)>,
     asked: BTreeMap<u64, Asked>,
     news: VecDeque<News>,
-    unsent: Vec<VecDeque<bytes::Bytes>>,
     next_waiter: u64,
-    /// The log took a fault: the machine must be started again.
-    pub(crate) failed: bool,
-    pub(crate) trace: Vec<String>,
-    /// Everything is printed as it happens.
-    shows: bool,
 }
 
 impl World {
-    pub(crate) fn new(setup: Setup, bounds: Bounds, start: i64) -> Self {
-        let disk = FaultyDisk::new();
-        let journal = open_journal(&disk).expect("an empty disk opens");
-        let streams: Vec<_> = (0..PARTITIONS).map(stream).collect();
-        journal.create(&streams).expect("an empty log takes streams");
+    pub(crate) fn new(setup: Setup, bounds: Bounds) -> Self {
         let mut world = Self {
-            disk,
-            journal,
-            table: MemTable::new(),
-            now: start,
-            ticks: 0,
+            machine: Machine::new(PARTITIONS),
             setup,
             bounds,
-            ear: Arc::default(),
             owners: Vec::new(),
             oracles: (0..PARTITIONS).map(|_| Oracle::default()).collect(),
             orders: VecDeque::new(),
@@ -89,31 +65,21 @@ impl World {
             landing: Vec::new(),
             asked: BTreeMap::new(),
             news: VecDeque::new(),
-            unsent: Vec::new(),
             next_waiter: 0,
-            failed: false,
-            trace: Vec::new(),
-            shows: std::env::var_os("TIDELINE_SIM_SHOW").is_some(),
         };
         world.start().expect("an empty machine starts");
         world
     }
 
-    /// Notes what happens; the trace tells two runs apart.
-    pub(crate) fn note(&mut self, what: impl Into<String>) {
-        let what = what.into();
-        if self.shows {
-            eprintln!("{:>5} {what}", self.trace.len());
-        }
-        self.trace.push(what);
-    }
-
-    /// Owners over the present disk and table, as the driver makes them.
-    fn start(&mut self) -> Result<(), StoreError> {
+    /// Owners over the present disk and table, as the driver makes them. Who
+    /// waited is never answered.
+    pub(crate) fn start(&mut self) -> Result<(), StoreError> {
         self.owners.clear();
-        self.unsent = (0..PARTITIONS).map(|_| VecDeque::new()).collect();
-        self.ear = Arc::default();
-        self.failed = false;
+        self.orders.clear();
+        self.flushes.clear();
+        self.landing.clear();
+        self.asked.clear();
+        self.news.clear();
         let options = Options {
             limit: Some(self.setup.limit),
             limit_scope: self.setup.scope,
@@ -121,18 +87,13 @@ impl World {
             ..Options::default()
         };
         let rules = Arc::new(Rules { options, keys: KEYS });
-        for partition in 0..PARTITIONS {
-            let fenced = self.journal.fence(stream(partition), self.ear.clone());
-            let bounds = fenced.map_err(|error| match error {
-                AppendError::Store(error) => error,
-                other => panic!("cannot fence: {other}"),
-            })?;
-            self.oracles[usize::from(partition)].ends_at(bounds.synced.0);
-            let place = Place::read(&self.table, TOPIC, PartitionId(partition))?;
+        for at in 0..usize::from(PARTITIONS) {
+            let (bounds, place) = self.machine.fence(TOPIC, at)?;
+            self.oracles[at].ends_at(bounds.synced.0);
             let (rules, limits) = (rules.clone(), self.bounds.clone());
-            let (stream, epoch, synced) = (stream(partition), bounds.epoch, bounds.synced);
+            let (stream, epoch, synced) = (stream(at as u16), bounds.epoch, bounds.synced);
             self.owners.push(Owner::new(stream, epoch, synced, place, rules, limits));
-            self.recover(usize::from(partition), true)?;
+            self.recover(at, true)?;
         }
         Ok(())
     }
@@ -140,44 +101,24 @@ impl World {
     /// A fresh owner from the table and the log, as the driver makes it.
     fn recover(&mut self, at: usize, first: bool) -> Result<(), StoreError> {
         let mut owner = self.owners[at].successor();
-        let mut read = |from| {
-            let limits = ReadLimits { records_max: 3, bytes_max: 1 << 10 };
-            self.journal.read(stream(at as u16), from, limits).map_err(|error| match error {
-                ReadError::Store(error) => error,
-                other => panic!("what is not at rest must be in the log: {other}"),
-            })
-        };
+        let mut read = |from| self.machine.read(at, from);
         match first {
-            true => recovery::start(&mut owner, &self.table, &mut read)?,
-            false => recovery::recover(&mut owner, &self.table, &mut read)?,
+            true => recovery::start(&mut owner, &*self.machine.table, &mut read)?,
+            false => recovery::recover(&mut owner, &*self.machine.table, &mut read)?,
         }
         self.owners[at] = owner;
         Ok(())
-    }
-
-    /// The machine stops and starts again on what `disk` and `table` hold.
-    pub(crate) fn restart(&mut self, disk: FaultyDisk, table: MemTable) -> Result<(), StoreError> {
-        self.disk = disk;
-        self.table = table;
-        self.orders.clear();
-        self.flushes.clear();
-        self.landing.clear();
-        self.asked.clear();
-        self.news.clear();
-        self.ticks = 0;
-        self.journal = open_journal(&self.disk)?;
-        self.start()
     }
 
     /// Makes a call; its answer is news.
     pub(crate) fn ask(&mut self, video: &str, op: Op) -> u64 {
         self.next_waiter += 1;
         let (waiter, at) = (self.next_waiter, partition_of_video(video));
-        self.note(format!("ask {waiter} {video} {op:?}"));
+        self.machine.note(format!("ask {waiter} {video} {op:?}"));
         let from = self.oracles[at].told();
         self.asked.insert(waiter, Asked { video: video.into(), op: op.clone(), from });
         let mut effects = Vec::new();
-        self.owners[at].ask(Millis(self.now), video, op, waiter, &mut effects);
+        self.owners[at].ask(self.machine.millis(), video, op, waiter, &mut effects);
         self.carry_out(at, effects);
         waiter
     }
@@ -200,20 +141,19 @@ impl World {
                     let batch = batch.finish();
                     let parsed = BatchRef::parse(&batch).expect("just made");
                     self.oracles[at].appended(&self.setup, &parsed);
-                    self.unsent[at].push_back(batch);
-                    self.send(at);
+                    self.machine.append(at, batch);
                 }
                 Effect::Load { .. } | Effect::Read { .. } => {
                     self.orders.push_back(ReadOrder { partition: at, effect });
                 }
                 Effect::Flush(flush) => self.flushes.push_back((at, flush)),
                 Effect::Changed(video, seq) => {
-                    self.note(format!("changed {video} {seq}"));
+                    self.machine.note(format!("changed {video} {seq}"));
                     self.news.push_back(News::Changed(video));
                 }
                 Effect::Answer(waiter, answer) => {
                     let asked = self.asked.remove(&waiter).expect("each call is answered once");
-                    self.note(format!("answer {waiter} {answer:?}"));
+                    self.machine.note(format!("answer {waiter} {answer:?}"));
                     self.oracles[at].check(&self.setup, &asked, &answer);
                     self.news.push_back(News::Answered(waiter, asked, answer));
                 }
@@ -221,34 +161,15 @@ impl World {
         }
     }
 
-    fn send(&mut self, at: usize) {
-        while let Some(batch) = self.unsent[at].front() {
-            match self.journal.append(stream(at as u16), batch.clone()) {
-                Ok(()) => _ = self.unsent[at].pop_front(),
-                Err(AppendError::Full { .. } | AppendError::OutOfOrder { .. }) => return,
-                Err(AppendError::Store(_)) => return self.failed = true,
-                Err(error) => panic!("the log refuses: {error}"),
-            }
-        }
-    }
-
     /// The journal writes and syncs what waits; owners hear of it.
     pub(crate) fn turn(&mut self) {
-        (0..self.unsent.len()).for_each(|at| self.send(at));
-        let turned = self.journal.turn();
-        self.note(format!("turn {turned}"));
-        while let Some((partition, told)) = self.ear.next() {
-            let at = usize::from(partition.0);
-            self.note(format!("told {partition} {told:?}"));
+        self.machine.turn();
+        while let Some((at, told)) = self.machine.next_told() {
             let mut effects = Vec::new();
             match told {
                 Told::Synced(through) => self.owners[at].synced(through, &mut effects),
-                Told::Failed(error) => {
-                    self.owners[at].failed(&error, &mut effects);
-                    self.failed = true;
-                }
+                Told::Failed(error) => self.owners[at].failed(&error, &mut effects),
                 Told::Dropped(from, error) => {
-                    self.unsent[at].clear();
                     self.owners[at].dropped(from, &error, &mut effects);
                     self.carry_out(at, std::mem::take(&mut effects));
                     self.oracles[at].ends_at(from.prev().0);
@@ -265,17 +186,18 @@ impl World {
         let Some(ReadOrder { partition: at, effect }) = self.orders.pop_front() else {
             return false;
         };
-        self.note(format!("read {effect:?} {fails}"));
+        self.machine.note(format!("read {effect:?} {fails}"));
         let error = || StoreError::Io { what: "read".into(), cause: "simulated".into() };
-        let (mut effects, now) = (Vec::new(), Millis(self.now));
+        let (mut effects, now) = (Vec::new(), self.machine.millis());
         let owner = &mut self.owners[at];
         match effect {
             Effect::Load { video, generation } => {
-                let rows = if fails { Err(error()) } else { cold::read(&self.table, &video) };
+                let rows =
+                    if fails { Err(error()) } else { cold::read(&*self.machine.table, &video) };
                 owner.loaded(now, &video, generation, rows, &mut effects);
             }
             Effect::Read { video, generation, reads } => {
-                let found = || cold::read_rows(&self.table, &video, &reads);
+                let found = || cold::read_rows(&*self.machine.table, &video, &reads);
                 let found = if fails { Err(error()) } else { found() };
                 owner.read(now, &video, generation, found, &mut effects);
             }
@@ -288,45 +210,33 @@ impl World {
     /// Commits the oldest flush; answers whether there was one.
     pub(crate) fn commit(&mut self, fails: bool) -> bool {
         let Some((at, flush)) = self.flushes.pop_front() else { return false };
-        self.note(format!("commit {at} {:?} {fails}", flush.commits));
+        self.machine.note(format!("commit {at} {:?} {fails}", flush.commits));
         if fails {
             let error = StoreError::NoSpace { what: "simulated".into() };
             self.owners[at].flushed(&flush.video, flush.generation, Err(error));
             return true;
         }
-        self.table.commit(&flush.commits).expect("memory takes it");
+        self.machine.table.commit(&flush.commits).expect("memory takes it");
         self.landing.push((at, flush.video, flush.generation));
         true
     }
 
     /// Syncs the table, keeps the places, and frees the log behind them.
     pub(crate) fn sync_table(&mut self, trim: bool) {
-        self.table.sync().expect("memory syncs");
+        self.machine.table.sync().expect("memory syncs");
         for (at, video, generation) in std::mem::take(&mut self.landing) {
             self.owners[at].flushed(&video, generation, Ok(()));
         }
         let places = (0..self.owners.len()).filter_map(|at| Some((at, self.owners[at].place()?)));
         let places: Vec<_> = places.collect();
-        self.note(format!("places {places:?}"));
-        for (at, place) in &places {
-            let commit = place.keep(TOPIC, PartitionId(*at as u16));
-            self.table.commit(&[commit]).expect("memory takes it");
-        }
-        self.table.sync().expect("memory syncs");
-        if trim && !self.failed {
-            for (at, place) in &places {
-                if let Err(error) = self.journal.trim(stream(*at as u16), place.seq) {
-                    self.note(format!("trim {error}"));
-                }
-            }
-        }
+        self.machine.keep_places(TOPIC, &places, trim);
     }
 
     /// Time passes for every owner.
     pub(crate) fn tick(&mut self) {
         for at in 0..self.owners.len() {
             let mut effects = Vec::new();
-            self.owners[at].tick(Millis(self.now), self.ticks, &mut effects);
+            self.owners[at].tick(self.machine.millis(), self.machine.ticks, &mut effects);
             self.carry_out(at, effects);
         }
     }

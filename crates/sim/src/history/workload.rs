@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::oracle::Action;
+use super::oracle::Action;
 use crate::rng::Rng;
 use tideline_harness::model::{Config, DAY, Key, ModelBlock, ModelMark};
 

@@ -7,8 +7,8 @@ use tideline_history::query::{Filter, ListQuery, ObjectKey, PageAt, Row};
 use tideline_history::rules::Rules;
 use tideline_store::batch::Record;
 
-use crate::oracle::Comes;
-use crate::world::Verdicts;
+use super::oracle::Comes;
+use super::world::Verdicts;
 use tideline_harness::model::{Key, Model, ModelRow, Said, is_unfinished};
 
 /// What one caller must be told.

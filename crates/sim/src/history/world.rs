@@ -1,5 +1,4 @@
-//! One machine: a disk, the log on it, a table, and the owners, all driven by
-//! hand.
+//! The owners of two partitions on one machine, driven by hand.
 //!
 //! Nothing here waits or spawns: a sync, a load, a flush happen when the
 //! scheduler says so, and the clock shows what it was set to.
@@ -13,15 +12,12 @@ use tideline_history::recovery;
 use tideline_history::rules::Rules;
 use tideline_history::{TOPIC, cold};
 use tideline_store::batch::BatchRef;
-use tideline_store::disk::FaultyDisk;
-use tideline_store::local::LocalJournal;
-use tideline_store::mem::MemTable;
-use tideline_store::{AppendError, Journal, Place, ReadError, ReadLimits, StoreError, Table};
-use tideline_types::{Millis, PartitionId, StreamId, partition_of};
+use tideline_store::{Journal, ReadLimits, StoreError, Table};
+use tideline_types::{Millis, partition_of};
 
-use crate::expect::{self, Expected};
-use crate::machine::{Ear, Told, open_journal, stream};
-use crate::oracle::{Action, Comes, Oracle};
+use super::expect::{self, Expected};
+use super::oracle::{Action, Comes, Oracle};
+use crate::machine::{Machine, Told, stream};
 use tideline_harness::model::{Model, ModelMark};
 
 /// Partitions of the simulated topic.
@@ -46,14 +42,9 @@ enum Parked {
 
 /// Everything.
 pub(crate) struct World {
-    pub(crate) disk: FaultyDisk,
-    pub(crate) journal: LocalJournal,
-    pub(crate) table: MemTable,
-    pub(crate) now: i64,
-    pub(crate) ticks: u64,
+    pub(crate) machine: Machine,
     rules: Arc<Rules>,
     options: owner::Options,
-    ear: Arc<Ear>,
     owners: Vec<Owner<u64>>,
     oracles: Vec<Oracle>,
     pub(crate) loads: VecDeque<Load>,
@@ -63,35 +54,15 @@ pub(crate) struct World {
     /// Users being loaded, with what waits for them.
     parked: BTreeMap<String, VecDeque<Parked>>,
     expected: BTreeMap<u64, Expected>,
-    unsent: Vec<VecDeque<bytes::Bytes>>,
     next_waiter: u64,
-    /// The log took a fault: the machine must be started again.
-    pub(crate) failed: bool,
-    pub(crate) trace: Vec<String>,
-    /// Everything is printed as it happens.
-    shows: bool,
 }
 
 impl World {
-    pub(crate) fn new(
-        disk: FaultyDisk,
-        rules: Arc<Rules>,
-        options: owner::Options,
-        fresh: &Model,
-        start: i64,
-    ) -> Self {
-        let journal = open_journal(&disk).expect("an empty disk opens");
-        let streams: Vec<StreamId> = (0..PARTITIONS).map(stream).collect();
-        journal.create(&streams).expect("an empty log takes streams");
+    pub(crate) fn new(rules: Arc<Rules>, options: owner::Options, fresh: &Model) -> Self {
         let mut world = Self {
-            disk,
-            journal,
-            table: MemTable::new(),
-            now: start,
-            ticks: 0,
+            machine: Machine::new(PARTITIONS),
             rules,
             options,
-            ear: Arc::default(),
             owners: Vec::new(),
             oracles: (0..PARTITIONS).map(|_| Oracle::new(fresh.clone())).collect(),
             loads: VecDeque::new(),
@@ -99,49 +70,34 @@ impl World {
             landing: Vec::new(),
             parked: BTreeMap::new(),
             expected: BTreeMap::new(),
-            unsent: Vec::new(),
             next_waiter: 0,
-            failed: false,
-            trace: Vec::new(),
-            shows: std::env::var_os("TIDELINE_SIM_SHOW").is_some(),
         };
         world.start().expect("an empty machine starts");
         world
     }
 
-    /// Notes what happens; the trace tells two runs apart.
-    pub(crate) fn note(&mut self, what: impl Into<String>) {
-        let what = what.into();
-        if self.shows {
-            eprintln!("{:>5} {what}", self.trace.len());
-        }
-        self.trace.push(what);
-    }
-
-    /// Owners over the present disk and table, as the driver makes them.
-    fn start(&mut self) -> Result<(), StoreError> {
+    /// Owners over the present disk and table, as the driver makes them. Who
+    /// waited is never answered.
+    pub(crate) fn start(&mut self) -> Result<(), StoreError> {
         self.owners.clear();
-        self.unsent = (0..PARTITIONS).map(|_| VecDeque::new()).collect();
-        self.ear = Arc::default();
-        self.failed = false;
-        for partition in 0..PARTITIONS {
-            let fenced = self.journal.fence(stream(partition), self.ear.clone());
-            let bounds = fenced.map_err(|error| match error {
-                AppendError::Store(error) => error,
-                other => panic!("cannot fence: {other}"),
-            })?;
-            self.oracles[usize::from(partition)].ends_at(bounds.synced.0);
-            let place = Place::read(&self.table, TOPIC, PartitionId(partition))?;
+        self.loads.clear();
+        self.flushes.clear();
+        self.landing.clear();
+        self.parked.clear();
+        self.expected.clear();
+        for at in 0..usize::from(PARTITIONS) {
+            let (bounds, place) = self.machine.fence(TOPIC, at)?;
+            self.oracles[at].ends_at(bounds.synced.0);
             self.owners.push(Owner::new(
-                stream(partition),
+                stream(at as u16),
                 bounds.epoch,
                 bounds.synced,
                 place,
                 Arc::clone(&self.rules),
                 self.options.clone(),
             ));
-            let one_read = self.recover(usize::from(partition), true)?;
-            let held = self.owners[usize::from(partition)].stats().hot_bytes;
+            let one_read = self.recover(at, true)?;
+            let held = self.owners[at].stats().hot_bytes;
             let bound = self.options.hot_bytes_max / 4 * 5 + one_read;
             assert!(held <= bound, "a start holds {held} bytes, {bound} are allowed");
         }
@@ -154,12 +110,7 @@ impl World {
         let mut largest = 0;
         let mut owner = self.owners[at].successor();
         let mut read = |from| {
-            let limits = ReadLimits { records_max: 3, bytes_max: 1 << 10 };
-            let read = self.journal.read(stream(at as u16), from, limits);
-            let batches = read.map_err(|error| match error {
-                ReadError::Store(error) => error,
-                other => panic!("what is not at rest must be in the log: {other}"),
-            })?;
+            let batches = self.machine.read(at, from)?;
             let takes = |bytes: &bytes::Bytes| {
                 let records = BatchRef::parse(bytes).map_or(0, |batch| batch.count() as usize);
                 bytes.len() + records * RECORD_BYTES
@@ -168,25 +119,11 @@ impl World {
             Ok(batches)
         };
         match first {
-            true => recovery::start(&mut owner, &self.table, &mut read)?,
-            false => recovery::recover(&mut owner, &self.table, &mut read)?,
+            true => recovery::start(&mut owner, &*self.machine.table, &mut read)?,
+            false => recovery::recover(&mut owner, &*self.machine.table, &mut read)?,
         }
         self.owners[at] = owner;
         Ok(largest)
-    }
-
-    /// The machine stops and starts again on what `disk` and `table` hold.
-    pub(crate) fn restart(&mut self, disk: FaultyDisk, table: MemTable) -> Result<(), StoreError> {
-        self.disk = disk;
-        self.table = table;
-        self.loads.clear();
-        self.flushes.clear();
-        self.landing.clear();
-        self.parked.clear();
-        self.expected.clear();
-        self.ticks = 0;
-        self.journal = open_journal(&self.disk)?;
-        self.start()
     }
 
     /// Sends marks of one or several users of one partition.
@@ -206,7 +143,7 @@ impl World {
             let places: Vec<u32> = (0..marks.len() as u32).collect();
             let shift = marks[0].1.shift;
             let mut effects = Vec::new();
-            let now = Millis(self.now);
+            let now = self.machine.millis();
             self.owners[at].write(
                 now,
                 &set,
@@ -244,7 +181,7 @@ impl World {
         let op_as_read = op.clone();
         self.expected.entry(waiter).or_default().asked = Some((user.to_owned(), op_as_read));
         let mut effects = Vec::new();
-        self.owners[at].ask(Millis(self.now), user, op, waiter, &mut effects);
+        self.owners[at].ask(self.machine.millis(), user, op, waiter, &mut effects);
         self.came_in(at, waiter, vec![(user.to_owned(), call)], effects);
     }
 
@@ -290,7 +227,7 @@ impl World {
                 let expected = self.expected.entry(waiter).or_default();
                 expected.verdicts.insert(place, comes);
                 expected.decisions = oracle.decisions();
-                self.note(text);
+                self.machine.note(text);
             }
             Parked::Change { waiter, action } => {
                 let comes = oracle.decide(user, now, action);
@@ -313,8 +250,7 @@ impl World {
                     let batch = batch.finish();
                     let last = BatchRef::parse(&batch).expect("just made").range().through;
                     self.oracles[at].appended(last.0);
-                    self.unsent[at].push_back(batch);
-                    self.send(at);
+                    self.machine.append(at, batch);
                 }
                 Effect::Load { slot, generation, user } => {
                     self.parked.entry(user.to_string()).or_default();
@@ -326,20 +262,9 @@ impl World {
         }
     }
 
-    fn send(&mut self, at: usize) {
-        while let Some(batch) = self.unsent[at].front() {
-            match self.journal.append(stream(at as u16), batch.clone()) {
-                Ok(()) => _ = self.unsent[at].pop_front(),
-                Err(AppendError::Full { .. } | AppendError::OutOfOrder { .. }) => return,
-                Err(AppendError::Store(_)) => return self.failed = true,
-                Err(error) => panic!("the log refuses: {error}"),
-            }
-        }
-    }
-
     fn answered(&mut self, at: usize, waiter: u64, answer: &Answer) {
         let expected = self.expected.remove(&waiter).expect("each caller is answered once");
-        self.note(format!("answer {waiter} {answer:?}"));
+        self.machine.note(format!("answer {waiter} {answer:?}"));
         if let Answer::Refused(refusal) = answer {
             assert!(!matches!(refusal, owner::Refusal::Damaged(_)), "{refusal}");
             return;
@@ -350,26 +275,13 @@ impl World {
 
     /// The journal writes and syncs what waits; owners hear of it.
     pub(crate) fn turn(&mut self) {
-        (0..self.unsent.len()).for_each(|at| self.send(at));
-        let turned = self.journal.turn();
-        self.note(format!("turn {turned}"));
-        self.hear();
-    }
-
-    fn hear(&mut self) {
-        loop {
-            let Some((partition, told)) = self.ear.next() else { return };
-            let at = usize::from(partition.0);
-            self.note(format!("told {partition} {told:?}"));
+        self.machine.turn();
+        while let Some((at, told)) = self.machine.next_told() {
             let mut effects = Vec::new();
             match told {
                 Told::Synced(through) => self.owners[at].synced(through, &mut effects),
-                Told::Failed(error) => {
-                    self.owners[at].failed(&error, &mut effects);
-                    self.failed = true;
-                }
+                Told::Failed(error) => self.owners[at].failed(&error, &mut effects),
                 Told::Dropped(from, error) => {
-                    self.unsent[at].clear();
                     self.owners[at].dropped(from, &error, &mut effects);
                     self.parked.retain(|user, _| partition_of_user(user) != at);
                     self.loads.retain(|load| load.partition != at);
@@ -390,11 +302,11 @@ impl World {
         let hash = self.rules.user_hash(&user);
         let rows = match fails {
             true => Err(StoreError::Io { what: "read".into(), cause: "simulated".into() }),
-            false => cold::read(&self.table, &user, &hash),
+            false => cold::read(&*self.machine.table, &user, &hash),
         };
-        self.note(format!("load {user} {fails}"));
+        self.machine.note(format!("load {user} {fails}"));
         let mut effects = Vec::new();
-        let now = Millis(self.now);
+        let now = self.machine.millis();
         self.owners[at].loaded(now, slot, generation, rows, &mut effects);
         let waiting = self.parked.remove(&*user).unwrap_or_default();
         if !fails {
@@ -409,44 +321,32 @@ impl World {
     /// Commits the oldest flush.
     pub(crate) fn commit(&mut self, fails: bool) {
         let Some((at, flush)) = self.flushes.pop_front() else { return };
-        self.note(format!("commit {at} {:?} {fails}", flush.commits));
+        self.machine.note(format!("commit {at} {:?} {fails}", flush.commits));
         if fails {
             let error = StoreError::NoSpace { what: "simulated".into() };
             self.owners[at].flushed(flush.slot, flush.generation, Err(error));
             return;
         }
-        self.table.commit(&flush.commits).expect("memory takes it");
+        self.machine.table.commit(&flush.commits).expect("memory takes it");
         self.landing.push((at, flush.slot, flush.generation));
     }
 
     /// Syncs the table, keeps the places, and frees the log behind them.
     pub(crate) fn sync_table(&mut self, trim: bool) {
-        self.table.sync().expect("memory syncs");
+        self.machine.table.sync().expect("memory syncs");
         for (at, slot, generation) in std::mem::take(&mut self.landing) {
             self.owners[at].flushed(slot, generation, Ok(()));
         }
         let places = (0..self.owners.len()).filter_map(|at| Some((at, self.owners[at].place()?)));
         let places: Vec<_> = places.collect();
-        self.note(format!("places {places:?}"));
-        for (at, place) in &places {
-            let commit = place.keep(TOPIC, PartitionId(*at as u16));
-            self.table.commit(&[commit]).expect("memory takes it");
-        }
-        self.table.sync().expect("memory syncs");
-        if trim && !self.failed {
-            for (at, place) in &places {
-                if let Err(error) = self.journal.trim(stream(*at as u16), place.seq) {
-                    self.note(format!("trim {error}"));
-                }
-            }
-        }
+        self.machine.keep_places(TOPIC, &places, trim);
     }
 
     /// Time passes for every owner.
     pub(crate) fn tick(&mut self) {
         for at in 0..self.owners.len() {
             let mut effects = Vec::new();
-            self.owners[at].tick(Millis(self.now), self.ticks, &mut effects);
+            self.owners[at].tick(self.machine.millis(), self.machine.ticks, &mut effects);
             self.carry_out(at, effects);
         }
     }
@@ -470,11 +370,13 @@ impl World {
     pub(crate) fn check_firsts(&self) {
         for partition in 0..PARTITIONS {
             let stream = stream(partition);
-            let bounds = self.journal.bounds(stream).expect("the stream exists");
+            let bounds = self.machine.journal.bounds(stream).expect("the stream exists");
             let (mut found, mut from) = (Vec::new(), bounds.start);
             while from <= bounds.synced {
                 let limits = ReadLimits { records_max: 1000, bytes_max: 1 << 20 };
-                for bytes in self.journal.read(stream, from, limits).expect("synced records read") {
+                for bytes in
+                    self.machine.journal.read(stream, from, limits).expect("synced records read")
+                {
                     let batch = BatchRef::parse(&bytes).expect("whole batches");
                     for record in batch.records().filter(|record| record.seq >= from) {
                         found.extend(expect::first_of(&record));
