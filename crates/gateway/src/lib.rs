@@ -30,6 +30,7 @@ mod page;
 mod player;
 mod problem;
 mod rates;
+mod readers;
 mod serve;
 mod shelf;
 mod topics;
@@ -115,6 +116,7 @@ struct Inner {
     auth: Auth,
     rates: Rates,
     rooms: live::Rooms,
+    readers: readers::Readers,
     shelf: shelf::Shelf,
     /// Who is asked about comments, if anyone.
     hook: Option<hook::Hook>,
@@ -154,6 +156,7 @@ impl Gateway {
             auth,
             rates,
             rooms: live::Rooms::default(),
+            readers: readers::Readers::default(),
             shelf,
             hook,
             works_told: quick_cache::sync::Cache::new(WORKS_TOLD_MAX),

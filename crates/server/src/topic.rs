@@ -116,13 +116,33 @@ async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failur
     println!("{:>9} {:>7} {:>14} {:>14}", "PARTITION", "EPOCH", "START", "SYNCED");
     for bounds in answer["bounds"].as_array().into_iter().flatten() {
         println!(
-            "{:>9} {:>7} {:>14} {:>14} {:>12}",
-            bounds["partition"],
-            bounds["epoch"],
-            bounds["start"],
-            bounds["synced"],
-            bounds["bytes"]
+            "{:>9} {:>7} {:>14} {:>14}",
+            bounds["partition"], bounds["epoch"], bounds["start"], bounds["synced"]
         );
+    }
+    readers(client, topic).await
+}
+
+/// Who follows the topic over the server's connections, if anyone.
+async fn readers(client: &Client, topic: &str) -> Result<(), Failure> {
+    let path = format!("{}/readers", path(topic));
+    let answer: Value = client.json(client.request(Method::GET, &path)).await?;
+    let readers = answer["readers"].as_array().map_or(&[][..], Vec::as_slice);
+    if readers.is_empty() {
+        return Ok(());
+    }
+    println!("{:>9} {:>14} {:>14}  READER", "PARTITION", "COVERED", "BEHIND");
+    for reader in readers {
+        println!(
+            "{:>9} {:>14} {:>14}  {}",
+            reader["partition"],
+            reader["covered"],
+            reader["behind"],
+            text(&reader["caller"])
+        );
+    }
+    if answer["more"] == Value::Bool(true) {
+        println!("and more");
     }
     Ok(())
 }

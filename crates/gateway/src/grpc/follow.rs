@@ -22,7 +22,9 @@ use tonic::{Status, Streaming};
 use super::queue::{limits_of, name, partition_of, position_of};
 use super::service::Lines;
 use crate::Gateway;
+use crate::auth::Caller;
 use crate::problem::Problem;
+use crate::readers::Entered;
 
 /// With nothing to send, a follower is told how far the partition is this
 /// often: one that hears nothing for longer has lost its connection.
@@ -57,6 +59,7 @@ pub(super) async fn fetch(
 /// Ranges from a place on, as they come.
 pub(super) async fn subscribe(
     gateway: &Gateway,
+    caller: &Caller,
     mut requests: Streaming<v1::SubscribeRequest>,
 ) -> Result<Lines<v1::SubscribeResponse>, Problem> {
     let first = requests.next().await.transpose().map_err(|_| Problem::internal())?;
@@ -68,7 +71,9 @@ pub(super) async fn subscribe(
     let queue = gateway.inner.queue.clone();
     // What is wrong with the name is told at once, not on the stream.
     queue.bounds(&topic, partition)?;
+    let now = gateway.inner.clock.now();
     let follower = Follower {
+        entered: gateway.inner.readers.enter(&caller.name, &topic, partition, now),
         subscription: queue.subscribe_with(&topic, partition, from, limits),
         queue,
         topic,
@@ -100,6 +105,7 @@ struct Follower {
     topic: TopicName,
     partition: PartitionId,
     subscription: Subscription,
+    entered: Entered,
     credit: i64,
     /// `None` once the reader has said all that it will.
     requests: Option<Streaming<v1::SubscribeRequest>>,
@@ -125,6 +131,8 @@ impl Follower {
                 Event::Frame(Ok(frame)) => {
                     let bytes = frame.encode(self.partition).bytes().clone();
                     self.credit -= bytes.len() as i64;
+                    self.entered.stands(self.subscription.stands());
+                    self.entered.handed(bytes.len());
                     self.head.as_mut().reset(tokio::time::Instant::now() + HEAD_EVERY);
                     return Ok(Some(Told::Frame(bytes)));
                 }
@@ -165,7 +173,9 @@ impl Follower {
 
     fn head(&self) -> Result<v1::Head, Problem> {
         let bounds = self.queue.bounds(&self.topic, self.partition)?;
-        let covered = self.subscription.stands().unwrap_or_default();
+        let stands = self.subscription.stands();
+        self.entered.stands(stands);
+        let covered = stands.unwrap_or_default();
         Ok(v1::Head { epoch: bounds.epoch.0, synced: bounds.synced.0, covered: covered.seq.0 })
     }
 }

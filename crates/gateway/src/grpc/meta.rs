@@ -39,7 +39,8 @@ macro_rules! plain {
 }
 
 impl Gateway {
-    fn meta(&self) -> Result<&Meta, Problem> {
+    /// The tree, where there is one.
+    pub(crate) fn meta(&self) -> Result<&Meta, Problem> {
         let none = || Problem::new(Code::NotFound, "this server keeps no metadata tree");
         self.inner.meta.get().ok_or_else(none)
     }

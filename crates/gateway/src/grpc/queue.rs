@@ -118,7 +118,7 @@ impl QueueService for Topics {
         let gateway = &self.gateway;
         let run = async |caller: Arc<Caller>| {
             gateway.admit(Op::Follow, &caller, None)?;
-            follow::subscribe(gateway, requests).await
+            follow::subscribe(gateway, &caller, requests).await
         };
         gateway.grpc(Op::Follow, &metadata, run).await
     }

@@ -22,6 +22,7 @@ mod review;
 mod segments;
 mod tokens;
 mod topics;
+mod tree;
 mod undo;
 mod uploads;
 
@@ -171,10 +172,13 @@ pub(crate) fn router(gateway: Gateway) -> Router {
                 .merge(on(PUT, Op::ChangeTopic, topics::create))
                 .merge(on(DELETE, Op::ChangeTopic, topics::delete)),
         )
+        .route("/v1/topics/{topic}/readers", on(GET, Op::Topics, topics::readers))
         .route(
             "/v1/topics/{topic}/records",
             on(POST, Op::Produce, topics::produce).merge(on(GET, Op::Fetch, topics::fetch)),
         )
+        .route("/v1/meta/subtrees", on(GET, Op::MetaRead, tree::subtrees))
+        .route("/v1/meta/nodes", on(GET, Op::MetaRead, tree::node))
         .route("/v1/live", on(GET, Op::Live, live::connect))
         .route("/v1/tickets", on(POST, Op::Ticket, tokens::ticket))
         .route(

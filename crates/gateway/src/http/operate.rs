@@ -102,6 +102,8 @@ impl Gateway {
         }
         let help = "Connections in live rooms, one for each room.";
         gauge(out, "tideline_room_members", help, self.inner.rooms.members() as f64);
+        let help = "Subscriptions to topics that are open.";
+        gauge(out, "tideline_topic_readers", help, self.inner.readers.count() as f64);
         let usage = self.inner.queue.usage();
         gauge(out, "tideline_log_bytes", "Bytes of the log.", usage.total_bytes as f64);
         let help = "Bytes of the log not yet in segments.";

@@ -52,6 +52,32 @@ pub(super) async fn describe(gateway: Gateway, call: Call) -> Result<Response, P
     Ok(topic_json(&topic))
 }
 
+/// The subscriptions that are open.
+pub(super) async fn readers(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    call.query.only(&[])?;
+    let topic = gateway.inner.queue.topic(&name(&call)?).ok_or_else(no_topic)?;
+    let (readers, more) = gateway.inner.readers.of(&topic.name);
+    let mut out = b"{\"readers\":[".to_vec();
+    for (at, reader) in readers.iter().enumerate() {
+        push_str(&mut out, if at == 0 { "{\"partition\":" } else { ",{\"partition\":" });
+        push_u64(&mut out, reader.partition.0.into());
+        push_str(&mut out, ",\"caller\":");
+        push_string(&mut out, &reader.caller);
+        push_str(&mut out, ",\"since_ms\":");
+        push_i64(&mut out, reader.since.0);
+        push_str(&mut out, ",\"covered\":");
+        push_u64(&mut out, reader.covered());
+        push_str(&mut out, ",\"behind\":");
+        let synced = topic.bounds.get(usize::from(reader.partition.0)).map_or(0, |b| b.synced.0);
+        push_u64(&mut out, synced.saturating_sub(reader.covered()));
+        push_str(&mut out, ",\"bytes\":");
+        push_u64(&mut out, reader.bytes());
+        out.push(b'}');
+    }
+    push_str(&mut out, if more { "],\"more\":true}" } else { "],\"more\":false}" });
+    Ok(door::json(out))
+}
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewBody {

@@ -198,6 +198,8 @@ calls! {
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Topics")));
     "topic" Get "/v1/topics/{topic}" "One topic.",
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Topic")));
+    "readers" Get "/v1/topics/{topic}/readers" "Who follows the topic over this server's connections: up to 1,000, the oldest first.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "TopicReaders")));
     "createTopic" Put "/v1/topics/{topic}" "Makes a topic, or derives one from another (service).",
         NO_QUERY, NO_HEADERS, Some((JSON, "NewTopic")), ("201", Some((JSON, "Topic")));
     "deleteTopic" Delete "/v1/topics/{topic}" "Removes a topic and its records (service).",
@@ -210,6 +212,13 @@ calls! {
           ("limit", Type::Integer, "1 to 10,000; 100 if not said."),
           ("wait_ms", Type::Integer, "How long to wait for a record; at most 60,000.")],
         NO_HEADERS, None, ("200", Some((LINES, "Text")));
+    "metaSubtrees" Get "/v1/meta/subtrees" "The subtrees of the metadata tree, by path (service).",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "MetaSubtrees")));
+    "metaNode" Get "/v1/meta/nodes" "A node of the metadata tree and a page of its children (service). Changes are made over gRPC.",
+        &[("path", Type::String, "`/` if not said."),
+          ("after", Type::String, "The name of the child after which the page begins."),
+          ("limit", Type::Integer, "Children, 1 to 1,000; 100 if not said.")],
+        NO_HEADERS, None, ("200", Some((JSON, "MetaPage")));
     "live" Get "/v1/live" "A WebSocket for heartbeats up and what happens down: frames in JSON \
         (subprotocol `tideline.v1.json`, the default) or protobuf (`tideline.v1.pb`).",
         &[("ticket", Type::String, "Where a header cannot be set.")],

@@ -273,6 +273,29 @@ struct Topics {
     topics: Vec<Topic>,
 }
 
+/// Who follows a topic.
+#[derive(ToSchema)]
+struct TopicReaders {
+    readers: Vec<TopicReader>,
+    /// There are more than these.
+    more: bool,
+}
+
+/// One open subscription.
+#[derive(ToSchema)]
+struct TopicReader {
+    partition: u16,
+    /// The id of a token, a `sub`, or `anyone`.
+    caller: String,
+    since_ms: i64,
+    /// The last number it was handed; 0 before the first.
+    covered: u64,
+    /// Records on disk beyond that.
+    behind: u64,
+    /// Bytes it was handed.
+    bytes: u64,
+}
+
 /// A topic to be.
 #[derive(ToSchema)]
 struct NewTopic {
@@ -338,6 +361,55 @@ struct NewRecords {
 #[derive(ToSchema)]
 struct Positions {
     positions: Vec<String>,
+}
+
+/// The subtrees of the metadata tree.
+#[derive(ToSchema)]
+struct MetaSubtrees {
+    subtrees: Vec<MetaSubtree>,
+}
+
+/// A part of the metadata tree with numbers of its own.
+#[derive(ToSchema)]
+struct MetaSubtree {
+    path: String,
+    incarnation: u64,
+    /// The last change that is on disk.
+    seq: u64,
+    /// Its root not counted.
+    nodes: u64,
+    bytes: u64,
+    sessions: u64,
+    /// Observers that wait for a change.
+    observers: u64,
+}
+
+/// A node, if it is there, and children of it.
+#[derive(ToSchema)]
+struct MetaPage {
+    /// The root of its subtree.
+    subtree: String,
+    /// Where the subtree was, as incarnation-epoch-seq.
+    at: String,
+    node: Option<MetaNode>,
+    /// By name, without their values.
+    children: Vec<MetaNode>,
+    /// There are children after the last of these.
+    more: bool,
+}
+
+/// A node: `value` where it is text, else `value_base64`.
+#[derive(ToSchema)]
+struct MetaNode {
+    path: String,
+    created: u64,
+    modified: u64,
+    children: u32,
+    ephemeral: bool,
+    /// Of the value.
+    bytes: u64,
+    value: Option<String>,
+    value_base64: Option<String>,
 }
 
 /// A ticket for one call within a minute.
@@ -407,7 +479,7 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     all!(
         Mark Marks Batch Rejected Written First BatchWritten Row List Count Day Days Progress
         ProgressList Key Keys Deleted Settings Restored Item KeyedItem Items Stored PartitionBounds
-        Topic Topics NewTopic Operator Sample Counter NewRecord NewRecords Positions Ticket NewToken Token Tokens UserLine BackupTo
+        Topic Topics TopicReader TopicReaders NewTopic Operator Sample Counter NewRecord NewRecords Positions MetaSubtrees MetaSubtree MetaPage MetaNode Ticket NewToken Token Tokens UserLine BackupTo
         Problem
     )
 }

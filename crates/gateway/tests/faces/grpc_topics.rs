@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 use tideline_gateway::Options;
 use tideline_store::frame::Frame;
 use tideline_wire::queue_v1 as v1;
@@ -89,8 +90,13 @@ async fn frames_join_without_a_gap_and_a_follower_hears_what_comes() {
         assert_eq!((frame.range().after.0, values(&frame)), (covered, vec![word.to_owned()]));
         covered = frame.range().through.0;
     }
+    let readers = server.site.get("/v1/topics/chat/readers").await.json();
+    let reader = &readers["readers"][0];
+    assert_eq!((&reader["partition"], &reader["caller"]), (&json!(0), &json!("anyone")));
+    assert_eq!((&reader["covered"], &reader["behind"]), (&json!(3), &json!(0)));
     let metrics = server.site.get("/metrics").await;
     let metrics = String::from_utf8_lossy(&metrics.bytes).into_owned();
+    assert!(metrics.contains("tideline_topic_readers 1"), "{metrics}");
     assert!(metrics.contains("tideline_topic_egress_bytes_total{topic=\"chat\"}"), "{metrics}");
     drop(frames);
     server.end().await;

@@ -51,11 +51,23 @@ fn a_tree_is_made_changed_and_looked_at_from_the_command_line() {
     assert!(above.contains("above the subtrees"), "{above}");
 
     server.kill();
-    let _server = start(folder.path(), &grpc);
+    let server = start(folder.path(), &grpc);
     assert_eq!(meta(&["get", "/apps/feed/limit"]), "200");
     let lines = meta(&["ls", "/apps/feed", "--json"]);
     let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!((&first["path"], &first["modified"]), (&"/apps/feed/limit".into(), &2.into()));
+    let page = |path: &str| server.call("GET", &format!("/v1/meta/nodes?path={path}"), None);
+    let (status, limit) = page("/apps/feed/limit");
+    assert_eq!((status, &limit["node"]["value"]), (200, &"200".into()), "{limit}");
+    let (_, feed) = page("/apps/feed");
+    assert_eq!(
+        (&feed["subtree"], &feed["children"][0]["bytes"]),
+        (&"/apps/feed".into(), &3.into())
+    );
+    assert_eq!(page("/apps/feed/none").0, 404);
+    assert_eq!(page("apps").1["code"], "invalid_argument");
+    let (_, all) = server.call("GET", "/v1/meta/subtrees", None);
+    assert!(all["subtrees"].as_array().unwrap().iter().any(|one| one["path"] == "/apps/feed"));
     meta(&["delete", "/apps/feed/n0000000000"]);
     let listed = meta(&["subtree", "ls"]);
     let feed = listed.lines().find(|line| line.starts_with("/apps/feed")).unwrap();
