@@ -1,6 +1,6 @@
 // A server of its own with the demo's data, and a headless Chromium.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -52,6 +52,8 @@ export class Stage {
 
   private constructor(
     readonly base: string,
+    /** Where it serves gRPC. */
+    readonly grpc: string,
     /** The admin token, where the server asks for tokens. */
     readonly token: string | undefined,
     readonly browser: Browser,
@@ -68,8 +70,8 @@ export class Stage {
         stdio: ["ignore", "pipe", "pipe"],
       },
     );
-    const { base, token } = await bannerOf(server);
-    return new Stage(base, token, await launch(), async () => {
+    const { base, grpc, token } = await bannerOf(server);
+    return new Stage(base, grpc, token, await launch(), async () => {
       const ended = new Promise((done) => server.once("exit", done));
       server.kill("SIGTERM");
       await ended;
@@ -112,6 +114,13 @@ export class Stage {
     return page;
   }
 
+  /** Has the program do something with the metadata tree. */
+  meta(...args: string[]): string {
+    return execFileSync(PROGRAM, ["meta", "--grpc", `http://${this.grpc}`, ...args], {
+      encoding: "utf8",
+    });
+  }
+
   /** What a call answers. */
   async json<T>(path: string, init?: RequestInit): Promise<T> {
     const response = await fetch(`${this.base}${path}`, init);
@@ -132,9 +141,14 @@ export async function shoot(page: Page, name: string): Promise<void> {
 }
 
 /** What the server prints when it is ready. */
-function bannerOf(server: ChildProcess): Promise<{ base: string; token: string | undefined }> {
+function bannerOf(server: ChildProcess): Promise<{
+  base: string;
+  grpc: string;
+  token: string | undefined;
+}> {
   return new Promise((found, failed) => {
     let base = "";
+    let grpc = "";
     let token: string | undefined;
     let said = "";
     server.stderr!.on("data", (text) => {
@@ -144,8 +158,9 @@ function bannerOf(server: ChildProcess): Promise<{ base: string; token: string |
     server.once("exit", (code) => failed(new Error(`${PROGRAM} ended with ${code}: ${said}`)));
     createInterface({ input: server.stdout! }).on("line", (line) => {
       base = /HTTP {2}(http:\S+)/.exec(line)?.[1] ?? base;
+      grpc = /gRPC {2}(\S+)/.exec(line)?.[1] ?? grpc;
       token = /TIDELINE_TOKEN=(\S+)/.exec(line)?.[1] ?? token;
-      if (line.startsWith("Ctrl-C")) found({ base, token });
+      if (line.startsWith("Ctrl-C")) found({ base, grpc, token });
     });
   });
 }

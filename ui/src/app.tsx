@@ -2,7 +2,7 @@
 
 import { History } from "@tideline/web";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ConsoleView } from "./console/view.js";
+import { ConsoleView, type Place } from "./console/view.js";
 import { type Context, clientOf, type Features, featuresOf, NOTHING, Shared } from "./context.js";
 import { HistoryView } from "./history/view.js";
 import { OwnerView } from "./owner/view.js";
@@ -98,7 +98,7 @@ export function App() {
       <main id="content" tabIndex={-1}>
         {route.page === "history" && <HistoryView key={`${user} ${token}`} />}
         {route.page === "video" && features && <VideoView key={user} id={route.id} />}
-        {route.page === "console" && <ConsoleView key={token} />}
+        {route.page === "console" && <ConsoleView key={token} place={placeOf(route.id)} />}
         {route.page === "owner" && <OwnerView key={user} video={route.id} />}
       </main>
       <div class="said" role="status" aria-live="polite">
@@ -134,12 +134,22 @@ function useRoute(features: Features | null): Route {
   }, []);
   const [, page, id] = /^#\/(video|owner)\/([^/]+)$/.exec(hash) ?? [];
   const nothing: Route = { page: "history", id: "" };
-  if (hash === "#/console") return { page: "console", id: "" };
+  if (/^#\/console(\/|$)/.test(hash)) return { page: "console", id: hash.slice(10) };
   if (id === undefined || (page === "owner" && !features?.danmaku)) return nothing;
   try {
     return { page: page as Route["page"], id: decodeURIComponent(id) };
   } catch {
     return nothing;
+  }
+}
+
+/** The part of the console that the rest of an address names. */
+function placeOf(rest: string): Place {
+  const [, part = "topics", of = ""] = /^(topics|tree)\/?(.*)$/.exec(rest) ?? [];
+  try {
+    return { part, of: decodeURIComponent(of) };
+  } catch {
+    return { part, of: "" };
   }
 }
 

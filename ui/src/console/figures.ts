@@ -14,13 +14,29 @@ export interface Bounds {
 /** A topic, as `/v1/topics` has it. */
 export interface Topic {
   name: string;
+  /** Which life of the name. */
+  incarnation: number;
   partitions: number;
   kind: "source" | "derived";
   /** Of a derived topic: what it is computed from. */
   source?: string;
+  /** Of a derived topic that was declared: by what. */
+  operator?: unknown;
   read_only: boolean;
   retention_ms: number | null;
   bounds: Bounds[];
+}
+
+/** Who follows a topic over a connection of the server. */
+export interface Reader {
+  partition: number;
+  caller: string;
+  since_ms: number;
+  /** The last record it was handed. */
+  covered: number;
+  /** Records on disk beyond that. */
+  behind: number;
+  bytes: number;
 }
 
 /** Records that a view has yet to apply, by partition. */
@@ -37,8 +53,19 @@ export function lagsOf(metrics: string): Map<string, Lag> {
   return lags;
 }
 
+/** Bytes that readers of each topic were given, out of the metrics. */
+export function egressOf(metrics: string): Map<string, number> {
+  const line = /^tideline_topic_egress_bytes_total\{topic="([^"]+)"\} (\d+)$/gm;
+  return new Map([...metrics.matchAll(line)].map(([, topic, bytes]) => [topic!, Number(bytes)]));
+}
+
 export function recordsOf({ start, synced }: Bounds): number {
   return Math.max(0, synced - start + 1);
+}
+
+/** Of all partitions, the numbers that were given so far. */
+export function headOf(topic: Topic): number {
+  return sum(topic.bounds.map(({ synced }) => synced));
 }
 
 export function sum(numbers: Iterable<number>): number {

@@ -1,64 +1,115 @@
-// For whoever runs the server: topics with their partitions, and how far the
-// views are behind them.
+// For whoever runs the server: topics and what is computed from what, how fast
+// they grow, how far the views are behind; one topic; the metadata tree.
 
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useRef } from "preact/hooks";
 import { tell, useShared } from "../context.js";
-import { type Lag, lagsOf, recordsOf, sum, type Topic } from "./figures.js";
+import { Chart } from "./chart.js";
+import { egressOf, headOf, type Lag, lagsOf, recordsOf, sum, type Topic } from "./figures.js";
+import { Graph, topicPage } from "./graph.js";
+import { useLook } from "./look.js";
+import { added, ratesOf, type Sample, short } from "./samples.js";
+import { TopicView } from "./topic.js";
+import { TreeView } from "./tree.js";
 
-/** Between two looks at the server, in ms. */
-const LOOK_MS = 3000;
+/** What of the console is looked at. */
+export interface Place {
+  /** `topics` or `tree`. */
+  part: string;
+  /** A topic, or a path; empty = all. */
+  of: string;
+}
 
 interface Figures {
   topics: Topic[];
   lags: ReadonlyMap<string, Lag>;
+  samples: readonly Sample[];
 }
 
-export function ConsoleView() {
-  const { words, client } = useShared();
-  const [figures, setFigures] = useState<Figures | null>(null);
-  const [problem, setProblem] = useState<Error | null>(null);
-  const [open, setOpen] = useState<string | null>(null);
-
-  const look = useCallback(async () => {
-    const [{ topics }, metrics] = await Promise.all([
-      client.json<{ topics: Topic[] }>("GET", "/v1/topics"),
-      client.raw("GET", "/metrics").then((response) => response.text()),
-    ]);
-    return { topics, lags: lagsOf(metrics) };
-  }, [client]);
-
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let here = true;
-    const again = async () => {
-      try {
-        const now = await look();
-        if (here) setFigures(now);
-        if (here) setProblem(null);
-      } catch (error) {
-        if (here) setProblem(error as Error);
-      }
-      if (here) timer = setTimeout(() => void again(), LOOK_MS);
-    };
-    void again();
-    return () => {
-      here = false;
-      clearTimeout(timer);
-    };
-  }, [look]);
-
+export function ConsoleView({ place }: { place: Place }) {
+  const { words } = useShared();
   return (
     <>
       <div class="title-line">
         <h1>{words.console}</h1>
+        <nav class="parts" aria-label={words.console}>
+          <a
+            class="step"
+            href="#/console"
+            aria-current={place.part === "topics" ? "page" : undefined}
+          >
+            {words.topics}
+          </a>
+          <a
+            class="step"
+            href="#/console/tree"
+            aria-current={place.part === "tree" ? "page" : undefined}
+          >
+            {words.tree}
+          </a>
+        </nav>
       </div>
+      {place.part === "tree" ? <TreeView path={place.of || "/"} /> : <Topics name={place.of} />}
+    </>
+  );
+}
+
+function Topics({ name }: { name: string }) {
+  const { words, client } = useShared();
+  const samples = useRef<readonly Sample[]>([]);
+  const look = useCallback(async (): Promise<Figures> => {
+    const [{ topics }, metrics] = await Promise.all([
+      client.json<{ topics: Topic[] }>("GET", "/v1/topics"),
+      client.raw("GET", "/metrics").then((response) => response.text()),
+    ]);
+    const heads = new Map(topics.map((topic) => [topic.name, headOf(topic)]));
+    const sample = { at: performance.now(), heads, egress: egressOf(metrics) };
+    samples.current = added(samples.current, sample);
+    return { topics, lags: lagsOf(metrics), samples: samples.current };
+  }, [client]);
+  const { seen, problem } = useLook(look);
+  const topic = seen?.topics.find((topic) => topic.name === name);
+
+  return (
+    <>
       {problem && (
         <div class="empty" role="alert">
           <p>{tell(words, problem)}</p>
         </div>
       )}
-      {!problem && !figures && <p class="wait">{words.loading}</p>}
-      {figures && (
+      {!problem && !seen && <p class="wait">{words.loading}</p>}
+      {seen && !name && <Overview {...seen} />}
+      {seen && name && !topic && <p class="empty">{words.noTopic}</p>}
+      {seen && topic && (
+        <TopicView
+          key={name}
+          topic={topic}
+          lag={seen.lags.get(name)}
+          derived={seen.topics.filter(({ source }) => source === name)}
+        >
+          <div class="charts">
+            <Chart
+              label={words.written}
+              unit={words.perSecond}
+              rates={ratesOf(seen.samples, topic.source ?? name, "heads")}
+            />
+            <Chart
+              label={words.handedOut}
+              unit={words.bytesPerSecond}
+              rates={ratesOf(seen.samples, name, "egress")}
+            />
+          </div>
+        </TopicView>
+      )}
+    </>
+  );
+}
+
+function Overview({ topics, lags, samples }: Figures) {
+  const { words } = useShared();
+  return (
+    <>
+      <Graph topics={topics} />
+      <div class="wide">
         <table class="figures">
           <thead>
             <tr>
@@ -66,80 +117,30 @@ export function ConsoleView() {
               <th scope="col">{words.origin}</th>
               <th scope="col">{words.partitions}</th>
               <th scope="col">{words.records}</th>
+              <th scope="col">{words.perSecond}</th>
               <th scope="col">{words.behind}</th>
             </tr>
           </thead>
-          {figures.topics.map((topic) => (
-            <TopicRows
-              key={topic.name}
-              topic={topic}
-              lag={figures.lags.get(topic.name)}
-              open={open === topic.name}
-              turn={() => setOpen(open === topic.name ? null : topic.name)}
-            />
-          ))}
+          <tbody>
+            {topics.map((topic) => {
+              const lag = lags.get(topic.name);
+              const rate = ratesOf(samples, topic.source ?? topic.name, "heads").at(-1);
+              return (
+                <tr key={topic.name} data-topic={topic.name}>
+                  <th scope="row">
+                    <a href={topicPage(topic.name)}>{topic.name}</a>
+                  </th>
+                  <td>{topic.source ?? words.own}</td>
+                  <td>{topic.partitions}</td>
+                  <td>{sum(topic.bounds.map(recordsOf))}</td>
+                  <td>{rate === undefined ? "–" : short(rate)}</td>
+                  <td>{lag ? sum(lag.values()) : "–"}</td>
+                </tr>
+              );
+            })}
+          </tbody>
         </table>
-      )}
+      </div>
     </>
-  );
-}
-
-interface RowsProps {
-  topic: Topic;
-  /** Of the view that has the topic's name. */
-  lag: Lag | undefined;
-  open: boolean;
-  turn: () => void;
-}
-
-/** One topic, and its partitions where they are asked for. */
-function TopicRows({ topic, lag, open, turn }: RowsProps) {
-  const { words } = useShared();
-  const kept = topic.bounds.filter((bounds) => bounds.synced > 0);
-  return (
-    <tbody>
-      <tr data-topic={topic.name}>
-        <th scope="row">
-          <button type="button" class="quiet" aria-expanded={open} onClick={turn}>
-            {topic.name}
-          </button>
-        </th>
-        <td>{topic.source ?? words.own}</td>
-        <td>{topic.partitions}</td>
-        <td>{sum(topic.bounds.map(recordsOf))}</td>
-        <td>{lag ? sum(lag.values()) : "–"}</td>
-      </tr>
-      {open && (
-        <tr>
-          <td colSpan={5}>
-            {kept.length === 0 && <p class="empty">{words.empty}</p>}
-            {kept.length > 0 && (
-              <table class="figures inner">
-                <thead>
-                  <tr>
-                    <th scope="col">{words.partition}</th>
-                    <th scope="col">{words.epoch}</th>
-                    <th scope="col">{words.start}</th>
-                    <th scope="col">{words.head}</th>
-                    <th scope="col">{words.behind}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {kept.map(({ partition, epoch, start, synced }) => (
-                    <tr key={partition} data-partition={partition}>
-                      <th scope="row">{partition}</th>
-                      <td>{epoch}</td>
-                      <td>{start}</td>
-                      <td>{synced}</td>
-                      <td>{lag?.get(partition) ?? "–"}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            )}
-          </td>
-        </tr>
-      )}
-    </tbody>
   );
 }
