@@ -49,8 +49,8 @@ export function TopicView({ topic, lag, derived, children }: Props) {
         )}
       </dl>
       {children}
-      <Partitions topic={topic} lag={lag} />
       <Records topic={topic} />
+      <Partitions topic={topic} lag={lag} />
     </>
   );
 }
@@ -68,7 +68,7 @@ function Partitions({ topic, lag }: { topic: Topic; lag: Lag | undefined }) {
   const readers = seen?.readers ?? [];
   return (
     <>
-      <h3>{words.partitions}</h3>
+      <h3>{words.bounds}</h3>
       {kept.length === 0 && <p class="empty">{words.empty}</p>}
       {kept.length > 0 && (
         <div class="wide">

@@ -117,7 +117,7 @@ function Overview({ topics, lags, samples }: Figures) {
               <th scope="col">{words.origin}</th>
               <th scope="col">{words.partitions}</th>
               <th scope="col">{words.records}</th>
-              <th scope="col">{words.perSecond}</th>
+              <th scope="col">{words.rate}</th>
               <th scope="col">{words.behind}</th>
             </tr>
           </thead>
