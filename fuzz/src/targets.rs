@@ -18,8 +18,8 @@ macro_rules! targets {
 
 targets! {
     // The log.
-    log_batch => tideline_store::fuzz::batch,
-    log_frame => tideline_store::fuzz::frame,
+    log_batch => tideline_record::fuzz::batch,
+    log_frame => tideline_record::fuzz::frame,
     log_rounds => tideline_store::fuzz::journal_file,
     log_manifest => tideline_store::fuzz::manifest,
     topic_row => tideline_queue::fuzz::topic_row,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const PURE: &[&str] = &[
     "types/src",
     "wire/src",
-    "store/src/codec.rs",
+    "record/src",
     "gateway/src/live/follow.rs",
     "history/src/facts.rs",
     "history/src/id.rs",

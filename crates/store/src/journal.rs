@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tideline_record::batch::Choose;
 use tideline_types::{Epoch, Millis, Seq, SeqRange, StreamId};
 
 use crate::StoreError;
@@ -109,9 +110,6 @@ pub struct Extent {
     /// The greatest time of a record in it.
     pub newest: Millis,
 }
-
-/// Says of a record, by number, key and value, whether it is to be erased.
-pub type Choose<'a> = dyn FnMut(Seq, &[u8], &[u8]) -> bool + 'a;
 
 /// What an erase did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,13 +13,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod batch;
 mod clock;
-pub mod codec;
 pub mod disk;
 mod epochs;
 mod error;
-pub mod frame;
 #[doc(hidden)]
 pub mod fuzz;
 mod journal;
@@ -33,8 +30,11 @@ pub use clock::{Clock, ManualClock, RealClock};
 pub use disk::{Disk, DiskFile};
 pub use error::{Outcome, StoreError};
 pub use journal::{
-    AppendError, Bounds, Choose, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
+    AppendError, Bounds, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
     SyncWatcher, Usage,
 };
 pub use place::Place;
 pub use table::{Commit, Op, Row, Table, TableName};
+// The bytes that a journal is spoken to in, under the names they had here.
+pub use tideline_record::batch::Choose;
+pub use tideline_record::{batch, codec, frame};

@@ -129,7 +129,7 @@ fn later_round(file: &[u8], at: usize, least: u64) -> bool {
 /// What a fuzzer feeds.
 pub fn fuzz_rounds(bytes: &[u8]) {
     let mut round = vec![0; HEADER_BYTES];
-    round.extend(crate::fuzz::sealed(bytes));
+    round.extend(tideline_record::fuzz::sealed(bytes));
     seal(&mut round, 1);
     for file in [bytes, &round] {
         let scan = scan(file, None, true);

@@ -35,7 +35,6 @@ use tideline_types::{Epoch, Millis, Seq, SeqRange, StreamId};
 pub use builder::BatchBuilder;
 pub use header::{Extra, HEADER_BYTES, Header, Stamp, VERSION};
 
-use crate::Choose;
 use crate::codec::Reader;
 use header::checksum;
 
@@ -74,6 +73,9 @@ pub enum BadBatch {
     #[error("record {0} of the batch is malformed")]
     Record(u32),
 }
+
+/// Says of a record, by number, key and value, whether it is to be erased.
+pub type Choose<'a> = dyn FnMut(Seq, &[u8], &[u8]) -> bool + 'a;
 
 /// One record, borrowed from its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
