@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tideline_queue::{OnError, TopicInfo, TopicSpec};
+use tideline_queue::{TopicInfo, TopicSpec};
+use tideline_record::OnError;
 use tideline_types::TopicName;
 
 use crate::Gateway;

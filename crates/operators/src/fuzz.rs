@@ -1,7 +1,7 @@
 //! What a fuzzer feeds: each function takes any bytes and must not panic.
 
-use tideline_queue::{Operator as _, Output};
-use tideline_store::batch::Record;
+use tideline_record::batch::Record;
+use tideline_record::{Operator as _, Output};
 use tideline_types::{Millis, Seq};
 
 use crate::spec::Declared;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
-use tideline_queue::{Operator, Output};
-use tideline_store::batch::Record;
+use tideline_record::batch::Record;
+use tideline_record::kv::Change;
+use tideline_record::{Operator, Output};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Shape;
 use crate::expression::{Expression, SEEN_BYTES_MAX, Scope};
-use crate::kv::Change;
 
 /// Fields of a projection, at most.
 const FIELDS_MAX: usize = 100;

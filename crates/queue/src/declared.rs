@@ -14,7 +14,9 @@
 use std::sync::{Arc, RwLockWriteGuard};
 
 use bytes::Bytes;
-use tideline_store::codec::{BadBytes, Reader, put_text, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_text, put_varint};
+use tideline_record::derive::{Stage, Version};
+use tideline_record::{Maker, OnError};
 use tideline_store::{Commit, Op, StoreError, TableName};
 use tideline_types::limits::{
     DERIVED_DEPTH_MAX, DERIVED_TOPICS_MAX, OPERATOR_BYTES_MAX, OPERATOR_VERSIONS_MAX,
@@ -22,23 +24,11 @@ use tideline_types::limits::{
 };
 use tideline_types::{Seq, TopicName};
 
-use crate::derive::{Stage, Version};
-use crate::operator::{OnError, Operator};
 use crate::queue::{Derived, Topic};
 use crate::{CreateError, OpenError, Queue, TopicInfo};
 
 const KEY: &[u8] = b"queue/derived";
 const VERSION: u8 = 1;
-
-/// Makes operators from their texts.
-pub trait Maker: Send + Sync + 'static {
-    /// The operator that `text` declares for records of `source`: the same text,
-    /// the same operator.
-    ///
-    /// # Errors
-    /// What is wrong with the text, for people; names the part.
-    fn make(&self, source: &TopicName, text: &str) -> Result<Arc<dyn Operator>, String>;
-}
 
 /// A derived topic at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
+use tideline_record::derive;
 use tideline_store::{ReadLimits, StoreError};
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cursor::{From, epoch_of, next_of};
-use crate::derive;
 use crate::queue::{Inner, Place, stages_of};
 use crate::{FetchError, Queue};
 

@@ -7,7 +7,7 @@
 //!               producers ──▶ Table (Meta)     whose retries are told apart
 //!  fetch, subscribe ─ reader ◀─ Journal          ranges (a, b] of records
 //!                       ▲
-//!                       └ derive                 pure operators over a source
+//!                       └ record::derive         pure operators over a source
 //! ```
 //!
 //! Always: what is acknowledged is synced; what is read is synced; a range
@@ -24,12 +24,11 @@
 
 mod cursor;
 mod declared;
-mod derive;
 mod error;
 mod fetch;
+mod filter;
 #[doc(hidden)]
 pub mod fuzz;
-mod operator;
 mod options;
 mod partition;
 mod produce;
@@ -45,10 +44,9 @@ pub mod view;
 mod writer;
 
 pub use cursor::From;
-pub use declared::Maker;
 pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, ProduceError};
 pub use fetch::{Fetched, OwnedRecord};
-pub use operator::{Filter, OnError, Operator, Output};
+pub use filter::Filter;
 pub use options::Options;
 pub use produce::{Records, Sent};
 pub use producers::StampError;

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
+use tideline_record::derive::{Stage, Version};
+use tideline_record::{Maker, OnError};
 use tideline_store::{
     Bounds, Choose, Clock, EraseReport, Extent, Journal, ReadLimits, StoreError, SyncWatcher,
     Table, Usage,
@@ -12,9 +14,8 @@ use tideline_store::{
 use tideline_types::{PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::{oneshot, watch};
 
-use crate::declared::{Declared, Maker};
-use crate::derive::{Stage, Version};
-use crate::operator::{Built, Filter, OnError};
+use crate::declared::Declared;
+use crate::filter::{Built, Filter};
 use crate::partition::{Answer, Partition};
 use crate::topic::Config;
 use crate::{FetchError, OpenError, Options, TopicInfo, TopicKind};

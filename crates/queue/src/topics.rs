@@ -16,7 +16,7 @@ use tideline_store::{Commit, Op, StoreError, Table, TableName};
 use tideline_types::limits::{PARTITIONS_MAX, TOPICS_MAX};
 use tideline_types::{Incarnation, TopicName};
 
-use crate::operator::Filter;
+use crate::filter::Filter;
 use crate::queue::{Derived, Lane, Topic};
 use crate::topic::{Config, State};
 use crate::{CreateError, DeleteError, OpenError, Queue, TopicInfo, TopicSpec};

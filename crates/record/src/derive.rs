@@ -11,24 +11,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tideline_store::batch::{BatchBuilder, BatchRef, Record};
 use tideline_types::limits::{BATCH_RECORDS_MAX, DERIVED_BYTES_MAX, DERIVED_RECORDS_MAX};
-use tideline_types::{PartitionId, Seq};
+use tideline_types::{PartitionId, Seq, SeqRange};
 
+use crate::batch::{BatchBuilder, BatchRef, Record};
+use crate::frame::Frame;
 use crate::operator::{OnError, Operator, Output};
 
 /// One step from a topic to the one derived from it.
-pub(crate) struct Stage {
+pub struct Stage {
     /// By their cuts; the first has none.
-    pub(crate) versions: Vec<Version>,
-    pub(crate) on_error: OnError,
+    pub versions: Vec<Version>,
+    /// What becomes of a record on which one of them fails.
+    pub on_error: OnError,
 }
 
 /// An operator, from a number of each partition on.
-pub(crate) struct Version {
+pub struct Version {
     /// By partition; empty for the first version, which is from the start.
-    pub(crate) cuts: Vec<Seq>,
-    pub(crate) operator: Arc<dyn Operator>,
+    pub cuts: Vec<Seq>,
+    /// What makes the records.
+    pub operator: Arc<dyn Operator>,
 }
 
 impl Stage {
@@ -40,28 +43,26 @@ impl Stage {
 
 /// An operator has failed where it may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Halt {
-    pub(crate) seq: Seq,
-    pub(crate) why: String,
+pub struct Halt {
+    /// On which record.
+    pub seq: Seq,
+    /// As the operator says.
+    pub why: String,
 }
 
 /// What was made of a batch.
-pub(crate) struct Made {
-    pub(crate) batches: Vec<Bytes>,
+pub struct Made {
+    /// Batches of what was made, in order; none where all was left out.
+    pub batches: Vec<Bytes>,
     /// Up to where.
-    pub(crate) through: Seq,
+    pub through: Seq,
     /// Why no further, if not for its size.
-    pub(crate) halt: Option<Halt>,
+    pub halt: Option<Halt>,
 }
 
 /// The batches that a derived topic has for one batch of its source, of which
 /// only records from `from` on are made, until there are `bytes_max` of them.
-pub(crate) fn batches(
-    source: &BatchRef<'_>,
-    from: Seq,
-    stages: &[Arc<Stage>],
-    bytes_max: usize,
-) -> Made {
+pub fn batches(source: &BatchRef<'_>, from: Seq, stages: &[Arc<Stage>], bytes_max: usize) -> Made {
     let mut making = Making { source, stages, sink: None, out: Vec::new(), bytes: 0 };
     let (mut spare, mut whole) = (Vec::new(), Output::default());
     for record in source.records().filter(|record| record.seq >= from && !record.erased) {
@@ -80,6 +81,43 @@ pub(crate) fn batches(
         }
     }
     making.finish(source.range().through, None)
+}
+
+/// What a reader makes of a frame by itself, as a host makes it of its log:
+/// frames of about `bytes_max` that join, and cover what the frame covers; less
+/// where an operator has failed and may not.
+pub fn frames(
+    source: &Frame,
+    stages: &[Arc<Stage>],
+    bytes_max: usize,
+) -> (Vec<Frame>, Option<Halt>) {
+    let (mut after, mut pending, mut bytes) = (source.range().after, Vec::new(), 0);
+    let mut frames = Vec::new();
+    let frame = |after: &mut Seq, through: Seq, batches: &[Bytes]| {
+        let range = SeqRange::new(std::mem::replace(after, through), through);
+        Frame::new(source.stream(), source.epoch(), range, batches)
+    };
+    for batch in source.batches() {
+        let mut from = source.range().after.max(batch.range().after).next();
+        while from <= batch.range().through {
+            let made = batches(&batch, from, stages, bytes_max);
+            bytes += made.batches.iter().map(Bytes::len).sum::<usize>();
+            pending.extend(made.batches);
+            from = made.through.next();
+            if made.halt.is_some() {
+                frames.push(frame(&mut after, made.through, &pending));
+                return (frames, made.halt);
+            }
+            if bytes >= bytes_max {
+                frames.push(frame(&mut after, made.through, &pending));
+                (pending, bytes) = (Vec::new(), 0);
+            }
+        }
+    }
+    if after < source.range().through || frames.is_empty() {
+        frames.push(frame(&mut after, source.range().through, &pending));
+    }
+    (frames, None)
 }
 
 /// A source batch on its way through the stages.
@@ -242,6 +280,35 @@ mod tests {
         let stages = [stage(OnError::Skip, &[(1, &[])])];
         let through = |from| batches(&source, Seq(from), &stages, 10).through;
         assert_eq!([through(10), through(12)], [Seq(11), Seq(12)]);
+    }
+
+    #[test]
+    fn a_reader_makes_of_a_frame_what_a_host_makes_of_the_log() {
+        let stages = [stage(OnError::Skip, &[(1, &[])])];
+        let batch = source(&["a b", "", "c", "dd", ""]);
+        // The frame begins in the middle of its batch, and covers more than it.
+        let range = SeqRange::new(Seq(10), Seq(20));
+        let whole = Frame::new(StreamId::default(), Epoch(3), range, std::slice::from_ref(&batch));
+        for bytes_max in [1, 4, 1 << 20] {
+            let (frames, halt) = frames(&whole, &stages, bytes_max);
+            assert_eq!(halt, None);
+            let mut stands = Seq(10);
+            let mut seen = Vec::new();
+            for frame in &frames {
+                assert_eq!(frame.range().after, stands);
+                stands = frame.range().through;
+                seen.extend(frame.records().map(|r| (r.seq.0, r.value.to_vec())));
+                assert!(Frame::parse(frame.bytes().clone()).is_ok());
+            }
+            assert_eq!(stands, Seq(20));
+            assert_eq!(seen, [(12, b"c1".to_vec()), (13, b"dd1".to_vec())]);
+        }
+        let halts = [stage(OnError::Halt, &[(1, &[])])];
+        let batch = source(&["a", "!", "b"]);
+        let range = SeqRange::new(Seq(9), Seq(12));
+        let whole = Frame::new(StreamId::default(), Epoch(3), range, std::slice::from_ref(&batch));
+        let (frames, halt) = frames(&whole, &halts, 1 << 20);
+        assert_eq!((frames[0].range().through, halt.unwrap().seq), (Seq(10), Seq(11)));
     }
 
     #[test]

@@ -164,6 +164,16 @@ impl Frame {
         })
     }
 
+    /// The batches of it, in order; the first may begin before its range.
+    pub fn batches(&self) -> impl Iterator<Item = BatchRef<'_>> {
+        self.walk().filter_map(|batch| BatchRef::verified(batch.ok()?))
+    }
+
+    /// The bytes of each batch, in order.
+    pub fn batch_bytes(&self) -> impl Iterator<Item = Bytes> {
+        self.walk().filter_map(|batch| Some(self.bytes.slice_ref(batch.ok()?)))
+    }
+
     /// The frame as it is passed on.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -193,10 +203,7 @@ impl Frame {
     /// The records of the range, in order; erased ones too.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let after = self.range.after;
-        self.walk()
-            .filter_map(|batch| BatchRef::verified(batch.ok()?))
-            .flat_map(|batch| batch.records())
-            .filter(move |record| record.seq > after)
+        self.batches().flat_map(|batch| batch.records()).filter(move |record| record.seq > after)
     }
 }
 

@@ -3,6 +3,10 @@
 //! A record's key is the key; its value is JSON: `{"add":1}`, `{"set":...}` or
 //! `{"delete":true}`. Additions commute, so a store that adds them up needs no
 //! more than to apply each once, in whatever order of keys.
+//!
+//! A topic of hot keys has these of its hot keys alone, and `{"enter":...}`
+//! when a key becomes one, with all that it has; `{"leave":true}` when it is one
+//! no more.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -17,19 +21,26 @@ pub enum Change {
     Set(Json),
     /// The key has none.
     Delete(bool),
+    /// The key is hot from now on, and this is what it has; `null` for nothing.
+    Enter(Option<Whole>),
+    /// The key is hot no more.
+    Leave(bool),
+}
+
+/// What a key has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Whole {
+    /// A counter.
+    Counter(i64),
+    /// A value.
+    Value(Json),
 }
 
 /// A value that is no operation.
-#[derive(Debug)]
-pub struct ReadError(serde_json::Error);
-
-impl std::fmt::Display for ReadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no operation on a key: {}", self.0)
-    }
-}
-
-impl std::error::Error for ReadError {}
+#[derive(Debug, thiserror::Error)]
+#[error("no operation on a key: {0}")]
+pub struct ReadError(#[from] serde_json::Error);
 
 impl Change {
     /// As the value of a record.
@@ -38,8 +49,11 @@ impl Change {
     }
 
     /// Reads the value of a record.
+    ///
+    /// # Errors
+    /// If it is none; says where.
     pub fn read(value: &[u8]) -> Result<Self, ReadError> {
-        serde_json::from_slice(value).map_err(ReadError)
+        Ok(serde_json::from_slice(value)?)
     }
 }
 
@@ -55,6 +69,10 @@ mod tests {
             (Change::Add(-2), r#"{"add":-2}"#),
             (Change::Set(json!({"a": [1]})), r#"{"set":{"a":[1]}}"#),
             (Change::Delete(true), r#"{"delete":true}"#),
+            (Change::Enter(Some(Whole::Counter(7))), r#"{"enter":{"counter":7}}"#),
+            (Change::Enter(Some(Whole::Value(json!(null)))), r#"{"enter":{"value":null}}"#),
+            (Change::Enter(None), r#"{"enter":null}"#),
+            (Change::Leave(true), r#"{"leave":true}"#),
         ] {
             assert_eq!(String::from_utf8(change.write()).unwrap(), bytes);
             assert_eq!(Change::read(bytes.as_bytes()).unwrap(), change);

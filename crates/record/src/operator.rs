@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use tideline_store::batch::Record;
+use tideline_types::TopicName;
 use tideline_types::limits::{DERIVED_BYTES_MAX, DERIVED_RECORDS_MAX};
+
+use crate::batch::Record;
 
 /// A pure function of one record: the same record gives the same output, byte
 /// for byte, on every machine and each time. No clock, no chance, no memory of
@@ -15,6 +17,16 @@ pub trait Operator: Send + Sync + 'static {
     /// Why it cannot say. Depends on the record alone, as the output does: it
     /// may be written down in its place ([`OnError::Skip`]).
     fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String>;
+}
+
+/// Makes operators from their texts.
+pub trait Maker: Send + Sync + 'static {
+    /// The operator that `text` declares for records of `source`: the same text,
+    /// the same operator.
+    ///
+    /// # Errors
+    /// What is wrong with the text, for people; names the part.
+    fn make(&self, source: &TopicName, text: &str) -> Result<Arc<dyn Operator>, String>;
 }
 
 /// What becomes of a record on which an operator fails. It is never just left
@@ -87,21 +99,5 @@ impl Output {
             let value = &self.bytes[made.key_end..made.value_end];
             (&self.bytes[start..made.key_end], value, made.skipped)
         })
-    }
-}
-
-/// What the derived record holds (key, value), or `None` to leave it out.
-/// Must depend on the record alone.
-pub type Filter = Arc<dyn Fn(&Record<'_>) -> Option<(Vec<u8>, Vec<u8>)> + Send + Sync>;
-
-/// A filter that the product itself brings.
-pub(crate) struct Built(pub(crate) Filter);
-
-impl Operator for Built {
-    fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
-        if let Some((key, value)) = (self.0)(record) {
-            out.push(&key, &value);
-        }
-        Ok(())
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use tideline_queue::{OnError, Records, Sent, TopicInfo, TopicKind};
+use tideline_queue::{Records, Sent, TopicInfo, TopicKind};
+use tideline_record::OnError;
 use tideline_store::ReadLimits;
 use tideline_store::batch::Stamp;
 use tideline_types::limits::BATCH_MARKS_MAX;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tideline_queue::{
-    CreateError, DeleteError, FetchError, From, Maker, OnError, Operator, Output, Queue,
-};
+use tideline_queue::{CreateError, DeleteError, FetchError, From, Queue};
+use tideline_record::{Maker, OnError, Operator, Output};
 use tideline_store::batch::Record;
 use tideline_types::{Position, Seq, TopicName};
 
