@@ -2,8 +2,8 @@
 //!
 //! The history service twice: once whole, for clients and for every message;
 //! once the server's side alone, where the requests that carry marks stay raw
-//! bytes. The messages of comments once. Services of topics and of
-//! metadata both sides at once, with keys, values and frames that share the memory they came in.
+//! bytes. The messages of comments once. Services of topics, of metadata and of
+//! tiers both sides at once, with keys, values and frames that share the memory they came in.
 
 use prost::Message as _;
 
@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
     let live = "proto/tideline/live/v1/live.proto";
     let services = ["proto/tideline/queue/v1/queue.proto", "proto/tideline/meta/v1/meta.proto"];
+    let tier = "proto/tideline/tier/v1/tier.proto";
     println!("cargo::rerun-if-changed=proto");
     let files = protox::compile([&[history, danmaku, live], &services[..]].concat(), ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
@@ -40,6 +41,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .bytes(".")
         .out_dir(both)
-        .compile_fds(protox::compile(services, ["proto"])?)?;
+        .compile_fds(protox::compile([&services[..], &[tier]].concat(), ["proto"])?)?;
     Ok(())
 }

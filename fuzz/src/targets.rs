@@ -24,6 +24,7 @@ targets! {
     log_manifest => tideline_store::fuzz::manifest,
     topic_row => tideline_queue::fuzz::topic_row,
     producers_row => tideline_queue::fuzz::producers_row,
+    tier_row => tideline_tier::fuzz::tier_row,
     derived_row => tideline_queue::fuzz::derived_row,
     operator => tideline_operators::fuzz::operator,
     // The tables.

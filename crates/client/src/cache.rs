@@ -15,6 +15,11 @@
 //! - a deletion is a value too: it stays as a mark while a fill of the key is
 //!   under way.
 //!
+//! A cache of hot keys follows a topic that has the operations of hot keys
+//! alone: a key that enters comes with all that it has, one that leaves is
+//! forgotten, and a fill of any other key is not kept, for nothing would be
+//! pushed to it.
+//!
 //! A record of a derived topic has a number and a place among those of that
 //! number; where these words say number, both are meant.
 //!
@@ -22,8 +27,9 @@
 //! number between that of its last change and where the cache stands. Bounded in
 //! bytes: what was not found for longest goes. Knows no clock and no network.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use tideline_record::kv;
 use tideline_types::Seq;
 
 /// What happens to a key.
@@ -36,6 +42,23 @@ pub enum Change {
     /// It is a counter, and grows by so much. Only of a counter that is there
     /// does the sum follow.
     Add(i64),
+    /// It is hot from now on, and this is what it has.
+    Enter(Option<Filled>),
+    /// It is hot no more.
+    Leave,
+}
+
+impl Change {
+    /// What the value of a record says; `None` if it is no operation on a key.
+    pub fn read(value: &[u8]) -> Option<Self> {
+        Some(match kv::Change::read(value).ok()? {
+            kv::Change::Add(by) => Self::Add(by),
+            kv::Change::Set(json) => Self::Set(json.to_string().into_bytes()),
+            kv::Change::Delete(_) => Self::Delete,
+            kv::Change::Enter(whole) => Self::Enter(whole.map(Filled::of)),
+            kv::Change::Leave(_) => Self::Leave,
+        })
+    }
 }
 
 /// What is known of a key.
@@ -58,6 +81,14 @@ pub enum Found<'a> {
 pub struct Filling {
     key: Vec<u8>,
     number: u64,
+    life: u64,
+}
+
+impl Filling {
+    /// Which key is asked for.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
 }
 
 /// Why a fill was not taken. The value may be used once all the same: it is one
@@ -76,6 +107,12 @@ pub enum Refused {
     /// More was pushed to the key during the fill than is kept.
     #[error("too much was pushed to the key meanwhile")]
     Busy,
+    /// The cache was begun anew meanwhile.
+    #[error("the cache was begun anew meanwhile")]
+    Anew,
+    /// The cache holds hot keys alone, and this is none.
+    #[error("the key is not hot")]
+    NotHot,
 }
 
 /// A record's number, and which one of it.
@@ -91,6 +128,7 @@ fn after(seq: Seq) -> At {
 enum Rule {
     FillIsNotBehind,
     DeletionStays,
+    OnlyHotIsKept,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +136,16 @@ enum Value {
     Bytes(Vec<u8>),
     Counter(i64),
     Nothing,
+}
+
+impl Value {
+    fn of(value: Option<Filled>) -> Self {
+        match value {
+            None => Self::Nothing,
+            Some(Filled::Bytes(bytes)) => Self::Bytes(bytes),
+            Some(Filled::Counter(n)) => Self::Counter(n),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -127,6 +175,10 @@ pub struct Cache {
     /// By when they were found last.
     order: BTreeMap<u64, Vec<u8>>,
     pending: HashMap<Vec<u8>, Pending>,
+    /// The keys that are hot; `None` where all may be held.
+    hot: Option<HashSet<Vec<u8>>>,
+    /// How often it was begun anew.
+    life: u64,
     /// Where each fill began.
     begun: BTreeMap<u64, At>,
     fills: u64,
@@ -153,6 +205,8 @@ impl Cache {
             entries: HashMap::new(),
             order: BTreeMap::new(),
             pending: HashMap::new(),
+            hot: None,
+            life: 0,
             begun: BTreeMap::new(),
             fills: 0,
             finds: 0,
@@ -163,6 +217,35 @@ impl Cache {
             #[cfg(test)]
             broken: None,
         }
+    }
+
+    /// The same for a topic of hot keys, of which none is known yet.
+    pub fn of_hot_keys(covered: Seq, bytes_max: usize) -> Self {
+        Self { hot: Some(HashSet::new()), ..Self::new(covered, bytes_max) }
+    }
+
+    /// Forgets everything, and follows from `covered` on: what was pushed is
+    /// undone, or a part of it was missed. Fills under way will not be taken.
+    pub fn begin_anew(&mut self, covered: Seq) {
+        let hot = self.hot.as_ref().map(|_| HashSet::new());
+        let (life, bytes_max) = (self.life + 1, self.bytes_max);
+        *self = Self { hot, life, ..Self::new(covered, bytes_max) };
+    }
+
+    /// A hot key of a snapshot that is of where the cache was begun, and has
+    /// nothing pushed since.
+    pub fn load(&mut self, key: &[u8], value: Option<Filled>) {
+        self.enter(key, after(self.covered), value);
+    }
+
+    /// Whether a key is hot, of a cache that knows.
+    pub fn is_hot(&self, key: &[u8]) -> bool {
+        self.hot.as_ref().is_some_and(|hot| hot.contains(key))
+    }
+
+    /// Hot keys, of a cache that knows.
+    pub fn hot_keys(&self) -> usize {
+        self.hot.as_ref().map_or(0, HashSet::len)
     }
 
     /// Up to where the topic was pushed.
@@ -218,8 +301,18 @@ impl Cache {
                 pending.pushed.push_back((at, change.clone()));
             }
         }
-        if self.entries.get(key).is_some_and(|entry| entry.at < at) {
-            self.change(key, at, change);
+        match change {
+            Change::Enter(value) => self.enter(key, at, value.clone()),
+            Change::Leave => {
+                self.remove(key);
+                if let Some(hot) = &mut self.hot {
+                    hot.remove(key);
+                }
+            }
+            _ if self.entries.get(key).is_some_and(|entry| entry.at < at) => {
+                self.change(key, at, change);
+            }
+            _ => {}
         }
     }
 
@@ -235,7 +328,7 @@ impl Cache {
         self.pending.entry(key.to_vec()).or_insert_with(none).fills += 1;
         self.fills += 1;
         self.begun.insert(self.fills, self.stands);
-        Filling { key: key.to_vec(), number: self.fills }
+        Filling { key: key.to_vec(), number: self.fills, life: self.life }
     }
 
     /// The store said what the key has (`None`: nothing), with everything up to
@@ -249,6 +342,9 @@ impl Cache {
         value: Option<Filled>,
         applied: Seq,
     ) -> Result<(), Refused> {
+        if filling.life != self.life {
+            return Err(Refused::Anew);
+        }
         let stood = self.begun.get(&filling.number).copied().unwrap_or_default();
         let (pushed, over) = match self.pending.get(&filling.key) {
             Some(pending) => (pending.pushed.clone(), pending.over),
@@ -262,12 +358,10 @@ impl Cache {
         if over {
             return Err(Refused::Busy);
         }
-        let value = match value {
-            None => Value::Nothing,
-            Some(Filled::Bytes(bytes)) => Value::Bytes(bytes),
-            Some(Filled::Counter(n)) => Value::Counter(n),
-        };
-        self.put(&key, Entry { value, at: after(applied), found: 0 });
+        if self.hot.is_some() && !self.is_hot(&key) && self.holds(Rule::OnlyHotIsKept) {
+            return Err(Refused::NotHot);
+        }
+        self.put(&key, Entry { value: Value::of(value), at: after(applied), found: 0 });
         for (at, change) in pushed.iter().filter(|(at, _)| *at > after(applied)) {
             if *change != Change::Delete || self.holds(Rule::DeletionStays) {
                 self.change(&key, *at, change);
@@ -279,6 +373,9 @@ impl Cache {
 
     /// The fill will not be finished.
     pub fn abandon(&mut self, filling: Filling) {
+        if filling.life != self.life {
+            return;
+        }
         self.begun.remove(&filling.number);
         if let Some(pending) = self.pending.get_mut(&filling.key) {
             pending.fills -= 1;
@@ -298,6 +395,17 @@ impl Cache {
         true
     }
 
+    /// A key becomes hot. An entry of a later fill stays.
+    fn enter(&mut self, key: &[u8], at: At, value: Option<Filled>) {
+        if let Some(hot) = &mut self.hot {
+            hot.insert(key.to_vec());
+        }
+        if self.entries.get(key).is_none_or(|entry| entry.at < at) {
+            self.put(key, Entry { value: Value::of(value), at, found: 0 });
+            self.shrink();
+        }
+    }
+
     /// Applies a change to a key that is held.
     fn change(&mut self, key: &[u8], at: At, change: &Change) {
         let Some(entry) = self.entries.get(key) else { return };
@@ -306,6 +414,11 @@ impl Cache {
             (Change::Delete, _) => Value::Nothing,
             (Change::Add(by), Value::Counter(n)) => Value::Counter(n.saturating_add(*by)),
             (Change::Add(by), Value::Nothing) => Value::Counter(*by),
+            (Change::Enter(value), _) => Value::of(value.clone()),
+            (Change::Leave, _) => {
+                self.remove(key);
+                return;
+            }
             // No counter: what the store makes of it is for the store to say.
             (Change::Add(_), Value::Bytes(_)) => {
                 self.remove(key);
@@ -352,6 +465,15 @@ pub enum Filled {
     Bytes(Vec<u8>),
     /// A counter.
     Counter(i64),
+}
+
+impl Filled {
+    fn of(whole: kv::Whole) -> Self {
+        match whole {
+            kv::Whole::Counter(n) => Self::Counter(n),
+            kv::Whole::Value(json) => Self::Bytes(json.to_string().into_bytes()),
+        }
+    }
 }
 
 fn weight(key: &[u8], value: &Value) -> usize {
@@ -434,6 +556,36 @@ mod tests {
         assert!(cache.pending.is_empty() && cache.begun.is_empty());
     }
 
+    #[test]
+    fn a_cache_of_hot_keys_holds_them_live_and_nothing_else() {
+        let mut cache = Cache::of_hot_keys(Seq(5), 1 << 20);
+        cache.load(b"a", Some(Filled::Counter(7)));
+        cache.push(Seq(6), 0, b"a", &Change::Add(1));
+        assert_eq!(cache.get(b"a"), Found::Counter(8));
+        let filling = cache.begin(b"b");
+        assert_eq!(cache.finish(filling, filled("b"), Seq(6)), Err(Refused::NotHot));
+        // It enters while it is asked for, and the answer is older.
+        let filling = cache.begin(b"b");
+        cache.push(Seq(7), 0, b"b", &Change::Enter(filled("b7")));
+        assert_eq!(cache.finish(filling, filled("b6"), Seq(6)), Ok(()));
+        assert_eq!(cache.get(b"b"), Found::Value(b"b7"));
+        cache.push(Seq(8), 0, b"a", &Change::Leave);
+        assert_eq!(cache.get(b"a"), Found::Unknown);
+        assert_eq!(cache.hot_keys(), 1);
+    }
+
+    #[test]
+    fn a_fill_from_before_a_new_beginning_is_not_taken() {
+        let mut cache = Cache::of_hot_keys(Seq(5), 1 << 20);
+        cache.load(b"a", Some(Filled::Counter(7)));
+        let filling = cache.begin(b"a");
+        cache.begin_anew(Seq(3));
+        cache.load(b"a", Some(Filled::Counter(4)));
+        assert_eq!(cache.finish(filling, Some(Filled::Counter(9)), Seq(9)), Err(Refused::Anew));
+        assert_eq!(cache.get(b"a"), Found::Counter(4));
+        assert_eq!(cache.covered(), Seq(3));
+    }
+
     /// What happens around the cache, in any order.
     #[derive(Clone, Debug)]
     enum Step {
@@ -449,6 +601,8 @@ mod tests {
         Read(usize),
         /// An answer arrives.
         Finish(usize),
+        /// A key is hot after the next change that is logged, or is no more.
+        Turn(u8),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -464,6 +618,7 @@ mod tests {
             3 => (0_u8..3).prop_map(Step::Begin),
             3 => (0_usize..4).prop_map(Step::Read),
             3 => (0_usize..4).prop_map(Step::Finish),
+            1 => (0_u8..3).prop_map(Step::Turn),
         ]
     }
 
@@ -478,13 +633,40 @@ mod tests {
                 (Change::Add(by), None) => Some(Filled::Counter(*by)),
                 // A store that says what adding to bytes makes.
                 (Change::Add(by), Some(Filled::Bytes(_))) => Some(Filled::Counter(*by)),
+                (_, value) => value,
             };
         }
         value
     }
 
     fn check(broken: Option<Rule>, steps: &[Step]) -> Result<(), TestCaseError> {
-        let mut cache = Cache::new(Seq(0), 700);
+        run_steps(Cache::new(Seq(0), 700), broken, steps, false)?;
+        run_steps(Cache::of_hot_keys(Seq(0), 700), broken, steps, true)
+    }
+
+    /// Which key becomes hot, or is hot no more, after so many changes.
+    type Turns = Vec<(usize, u8, bool)>;
+
+    fn push_hot(cache: &mut Cache, log: &[(u8, Change)], turns: &Turns, n: usize) {
+        let before = |key: u8| turns.iter().rfind(|t| t.0 < n && t.1 == key).is_some_and(|t| t.2);
+        let (key, change) = &log[n - 1];
+        if before(*key) {
+            cache.push(Seq(n as u64), 0, &[*key], change);
+        }
+        for (sub, (_, key, hot)) in (1..).zip(turns.iter().filter(|turn| turn.0 == n)) {
+            let enter = Change::Enter(state(log, n, *key));
+            let change = if *hot { enter } else { Change::Leave };
+            cache.push(Seq(n as u64), sub, &[*key], &change);
+        }
+    }
+
+    fn run_steps(
+        mut cache: Cache,
+        broken: Option<Rule>,
+        steps: &[Step],
+        of_hot: bool,
+    ) -> Result<(), TestCaseError> {
+        let mut turns = Turns::new();
         cache.broken = broken;
         let (mut log, mut stored, mut pushed) = (Vec::new(), 0, 0);
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
@@ -496,7 +678,11 @@ mod tests {
                     for _ in 0..*n {
                         let Some((key, change)) = log.get(pushed) else { break };
                         pushed += 1;
-                        cache.push(Seq(pushed as u64), 0, &[*key], change);
+                        if of_hot {
+                            push_hot(&mut cache, &log, &turns, pushed);
+                        } else {
+                            cache.push(Seq(pushed as u64), 0, &[*key], change);
+                        }
                     }
                     if *all {
                         cache.advance(Seq(pushed as u64));
@@ -510,6 +696,11 @@ mod tests {
                 Step::Finish(at) if *at < answers.len() => {
                     let (filling, value, applied) = answers.remove(*at);
                     let _ = cache.finish(filling, value, Seq(applied as u64));
+                }
+                Step::Turn(key) => {
+                    let hot = turns.iter().rfind(|turn| turn.1 == *key).is_some_and(|t| t.2);
+                    // Only what is not logged yet is still open.
+                    turns.push((log.len() + 1, *key, !hot));
                 }
                 Step::Read(_) | Step::Finish(_) => {}
             }
@@ -547,7 +738,7 @@ mod tests {
 
     #[test]
     fn a_broken_rule_is_found() {
-        for rule in [Rule::FillIsNotBehind, Rule::DeletionStays] {
+        for rule in [Rule::FillIsNotBehind, Rule::DeletionStays, Rule::OnlyHotIsKept] {
             assert!(!run(Some(rule), 2_000), "{rule:?}");
         }
     }

@@ -33,6 +33,7 @@ mod rates;
 mod readers;
 mod serve;
 mod shelf;
+mod tier;
 mod topics;
 
 use std::path::Path;
@@ -56,6 +57,7 @@ pub use http::PageFile;
 pub use openapi::document as openapi_document;
 pub use options::Options;
 pub use serve::{Bound, ServeError};
+pub use tier::{BoundTier, bind_tier};
 
 use auth::{Auth, Caller};
 use meters::Meters;

@@ -62,7 +62,7 @@ impl Gateway {
     }
 }
 
-async fn listen(
+pub(crate) async fn listen(
     face: &'static str,
     address: SocketAddr,
 ) -> Result<(TcpListener, SocketAddr), ServeError> {

@@ -16,6 +16,7 @@ mod client;
 pub mod config;
 mod demo;
 mod engines;
+mod example;
 mod export;
 mod folder;
 #[doc(hidden)]
@@ -27,5 +28,6 @@ mod options;
 mod pages;
 mod serve;
 mod settings;
+mod tier;
 mod token;
 mod topic;

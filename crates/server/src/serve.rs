@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::banner::Banner;
-use crate::cli::{Failure, ServeArgs};
+use crate::cli::{Failure, Natives, ServeArgs};
 use crate::config::Config;
 use crate::engines::{self, Engines};
 use crate::folder::DataFolder;
@@ -29,7 +29,7 @@ use crate::{demo, logging, pages, settings};
 const RETENTION_EVERY: Duration = Duration::from_secs(20);
 
 /// Starts, serves until SIGTERM or SIGINT, and stops in good order.
-pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: ServeArgs, natives: Natives) -> Result<(), Failure> {
     let config = settings::load(&args.layers, &flags(&args))?;
     let options = Options::of(&config).map_err(|e| Failure::Usage(e.to_string()))?;
     logging::start(&config.logging)?;
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let rules = failing("kinds", prepare(&*engines.table, options.kinds, options.zone))?;
     let history = open_history(&engines, &queue, rules, options.history, options.partitions)?;
     let danmaku = open_danmaku(&engines, &queue, options.danmaku, options.partitions)?;
-    declare_operators(&queue)?;
+    declare_operators(&queue, natives)?;
     let catalogue =
         Catalogue::open(engines.table.clone(), options.catalogue, engines.clock.clone());
     let catalogue = catalogue.map_err(|e| Failure::Usage(e.to_string()))?;
@@ -83,14 +83,19 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lets topics be derived, and makes the operators of those that are.
-fn declare_operators(queue: &Queue) -> Result<(), Failure> {
+/// What makes the operators of topics that are derived.
+pub(crate) fn operators(natives: Natives) -> Operators {
     let history = TopicName::new(tideline_history::TOPIC).expect("the name is within its alphabet");
     let outcome: Shape = |record| {
         let user = std::str::from_utf8(record.key).ok();
         Some(OutcomeRef::decode(record.value).ok()?.to_json(user))
     };
-    let maker = Arc::new(Operators::new([(history, outcome)]));
+    Operators::new([(history, outcome)]).with_natives(natives)
+}
+
+/// Lets topics be derived, and makes the operators of those that are.
+fn declare_operators(queue: &Queue, natives: Natives) -> Result<(), Failure> {
+    let maker = Arc::new(operators(natives));
     for (topic, why) in failing("derived topics", queue.set_maker(maker))? {
         tracing::error!(%topic, why, "the operator of a derived topic cannot be made");
     }
@@ -209,7 +214,7 @@ fn clean_forever(queue: Queue, clock: Arc<dyn Clock>) -> JoinHandle<()> {
 }
 
 /// Ends when the process is told to stop. Both signals are taken from now on.
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let mut terminate = failing("signals", signal(SignalKind::terminate()))?;
     let mut interrupt = failing("signals", signal(SignalKind::interrupt()))?;
     Ok(async move {

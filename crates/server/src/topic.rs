@@ -1,5 +1,6 @@
 //! `tideline topic`: topics of a running server.
 
+mod digest;
 mod follow;
 
 use std::io::{self, BufRead, Write};
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::cli::{Failure, TopicArgs, TopicCommand};
+use crate::cli::{Failure, Natives, TopicArgs, TopicCommand};
 use crate::client::{CallError, Client, segment};
 
 /// Records in one answer of a tail.
@@ -22,7 +23,7 @@ const PRODUCE_RECORDS: usize = 1_000;
 const PRODUCE_BYTES: usize = 1 << 20;
 
 /// Does what `args` say.
-pub(crate) async fn run(args: TopicArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: TopicArgs, natives: Natives) -> Result<(), Failure> {
     let client = Client::new(&args.server)?;
     match args.command {
         TopicCommand::Ls { json } => ls(&client, json).await,
@@ -64,6 +65,9 @@ pub(crate) async fn run(args: TopicArgs) -> Result<(), Failure> {
         }
         TopicCommand::Follow { topic, into, from } => {
             follow::run(client, &topic, &into, &from).await
+        }
+        TopicCommand::Digest(digest) => {
+            digest::run(digest, args.server.token.as_deref(), natives).await
         }
         TopicCommand::Tail { topic, partition, from, limit, no_follow } => {
             Tail { client, topic, partition, from, limit, follow: !no_follow }.run().await

@@ -109,6 +109,14 @@ pub const DERIVED_DEPTH_MAX: usize = 8;
 pub const OPERATOR_VERSIONS_MAX: usize = 100;
 /// Bytes of the text that declares an operator, at most.
 pub const OPERATOR_BYTES_MAX: usize = 16 << 10;
+/// Bytes in a key that a tier holds, at most.
+pub const TIER_KEY_BYTES_MAX: usize = 500;
+/// Hot keys of a partition of a tier, at most.
+pub const TIER_HOT_KEYS_MAX: usize = 1_000;
+/// Keys in one call to a tier, at most.
+pub const TIER_CALL_KEYS_MAX: usize = 1_000;
+/// Bytes of one piece of a tier's snapshot, from which on the next is begun.
+pub const TIER_PIECE_BYTES: usize = 256 << 10;
 /// Producers that a partition remembers, at most; who wrote longest ago is
 /// forgotten first.
 pub const PRODUCERS_MAX: usize = 1_024;
@@ -195,6 +203,8 @@ const _: () = assert!(SOURCE_BATCH_MAX <= SOURCE_IDS_MAX);
 const _: () = assert!(RECORD_KEY_BYTES_MAX + RECORD_VALUE_BYTES_MAX < BATCH_BYTES_MAX);
 const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILLED_BYTES_MAX);
 const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
+const _: () = assert!(TIER_KEY_BYTES_MAX + 2 <= TABLE_KEY_BYTES_MAX);
+const _: () = assert!(TIER_HOT_KEYS_MAX * (TIER_KEY_BYTES_MAX + 4) < TABLE_VALUE_BYTES_MAX);
 const _: () = assert!(META_ROOT_BYTES_MAX <= META_PATH_BYTES_MAX);
 const _: () = assert!(META_ROOT_BYTES_MAX <= RECORD_KEY_BYTES_MAX);
 const _: () = assert!(META_VALUE_BYTES_MAX + META_PATH_BYTES_MAX < META_TXN_BYTES_MAX);

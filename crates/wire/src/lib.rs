@@ -45,6 +45,13 @@ pub mod meta_v1 {
     include!(concat!(env!("OUT_DIR"), "/both/tideline.meta.v1.rs"));
 }
 
+/// The messages, the client and the server's side of `tideline.tier.v1`, which
+/// tiers speak, and the server does not.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod tier_v1 {
+    include!(concat!(env!("OUT_DIR"), "/both/tideline.tier.v1.rs"));
+}
+
 /// The frames of `tideline.live.v1`, for clients.
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
 pub mod live_v1 {

@@ -175,8 +175,12 @@ impl Follower {
         let bounds = self.queue.bounds(&self.topic, self.partition)?;
         let stands = self.subscription.stands();
         self.entered.stands(stands);
-        let covered = stands.unwrap_or_default();
-        Ok(v1::Head { epoch: bounds.epoch.0, synced: bounds.synced.0, covered: covered.seq.0 })
+        Ok(v1::Head {
+            epoch: bounds.epoch.0,
+            synced: bounds.synced.0,
+            covered: stands.unwrap_or_default().seq.0,
+            stands: stands.map(position_of),
+        })
     }
 }
 

@@ -1,9 +1,11 @@
 //! The arguments of every command, with the help that teaches them; those of
 //! many words by subject.
 
+mod example;
 mod export;
 mod import;
 mod meta;
+mod tier;
 mod topic;
 
 use std::path::PathBuf;
@@ -12,10 +14,12 @@ use clap::{Args, Parser, Subcommand};
 
 pub(super) use import::ImportCommand;
 
+pub use example::{ExampleArgs, ExampleCommand, StreamsArgs};
 pub use export::{ExportArgs, ExportCommand, ExportDanmakuArgs, ExportFormat};
 pub use import::{DanmakuArgs, FlagsArgs, HistoryArgs, ImportFormat};
 pub use meta::{MetaArgs, MetaCommand, SubtreeCommand};
-pub use topic::{TopicArgs, TopicCommand};
+pub use tier::TierArgs;
+pub use topic::{DigestArgs, TopicArgs, TopicCommand};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -49,6 +53,8 @@ pub(super) enum Command {
     Export(ExportArgs),
     /// List, make, read, write and remove topics
     Topic(TopicArgs),
+    /// Hold what the keys of a topic have, and answer for them
+    Tier(TierArgs),
     /// Look into the metadata tree, and change it
     Meta(MetaArgs),
     /// Make, list and revoke tokens
@@ -59,6 +65,8 @@ pub(super) enum Command {
     Restore(RestoreArgs),
     /// Verify every checksum and invariant of a data folder
     Check(CheckArgs),
+    /// Run a worked example on this machine
+    Example(ExampleArgs),
     /// Measure, beside what you would otherwise take
     Bench(BenchArgs),
     /// Show the settings in force

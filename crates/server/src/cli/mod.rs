@@ -6,17 +6,22 @@
 mod args;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
+use tideline_record::Operator;
 
-use crate::{backup, bench, check, export, import, meta, serve, settings, token, topic};
+use crate::{
+    backup, bench, check, example, export, import, meta, serve, settings, tier, token, topic,
+};
 use args::{Cli, Command, ImportCommand};
 
 pub use args::{
-    BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, ExportArgs,
-    ExportCommand, ExportDanmakuArgs, ExportFormat, FlagsArgs, HistoryArgs, ImportFormat,
-    LayerArgs, MetaArgs, MetaCommand, RestoreArgs, ServeArgs, ServerArgs, SubtreeCommand,
-    TokenArgs, TokenCommand, TopicArgs, TopicCommand,
+    BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, DigestArgs,
+    ExampleArgs, ExampleCommand, ExportArgs, ExportCommand, ExportDanmakuArgs, ExportFormat,
+    FlagsArgs, HistoryArgs, ImportFormat, LayerArgs, MetaArgs, MetaCommand, RestoreArgs, ServeArgs,
+    ServerArgs, StreamsArgs, SubtreeCommand, TierArgs, TokenArgs, TokenCommand, TopicArgs,
+    TopicCommand,
 };
 
 /// Why a command did not do what it was asked.
@@ -37,8 +42,16 @@ impl Failure {
     }
 }
 
+/// Operators in Rust, by the names that texts have for them: `{"native": "name"}`.
+pub type Natives = Vec<(String, Arc<dyn Operator>)>;
+
 /// Reads the command line, does what it says, and says how it went.
 pub fn run() -> ExitCode {
+    run_with(Vec::new())
+}
+
+/// The same as a program that brings operators of its own.
+pub fn run_with(natives: Natives) -> ExitCode {
     // The only TLS provider that is built in; a second call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
@@ -53,7 +66,7 @@ pub fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::failed("cannot start threads", error)),
     };
-    match runtime.block_on(dispatch(cli.command)) {
+    match runtime.block_on(dispatch(cli.command, natives)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure),
     }
@@ -68,19 +81,21 @@ pub(crate) fn here<T>(what: impl FnOnce() -> T) -> T {
     }
 }
 
-async fn dispatch(command: Command) -> Result<(), Failure> {
+async fn dispatch(command: Command, natives: Natives) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => serve::run(args).await,
+        Command::Serve(args) => serve::run(args, natives).await,
         Command::Import { what: ImportCommand::History(args) } => import::run(args).await,
         Command::Import { what: ImportCommand::Danmaku(args) } => import::comments::run(args).await,
         Command::Import { what: ImportCommand::Flags(args) } => import::flags::run(args).await,
         Command::Export(args) => export::run(args).await,
-        Command::Topic(args) => topic::run(args).await,
+        Command::Topic(args) => topic::run(args, natives).await,
+        Command::Tier(args) => tier::run(args).await,
         Command::Meta(args) => meta::run(args).await,
         Command::Token(args) => token::run(args).await,
         Command::Backup(args) => backup::run(args).await,
         Command::Restore(args) => backup::restore(&args),
         Command::Check(args) => check::run(&args),
+        Command::Example(args) => example::run(args).await,
         Command::Bench(args) => bench::run(args).await,
         Command::Config(args) => settings::run(&args),
     }

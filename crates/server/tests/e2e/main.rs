@@ -9,4 +9,5 @@ mod meta;
 mod program;
 mod serve;
 mod streams;
+mod tiers;
 mod tokens;

@@ -26,6 +26,42 @@ pub struct TopicArgs {
     pub server: ServerArgs,
 }
 
+/// `tideline topic digest`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tideline topic digest history --every 100000
+  tideline topic digest finished                    as the server derives it
+  tideline topic digest history --operator '{\"filter\":\"value.finished\"}'
+                                                    derived here: the same lines
+
+Equal lines are of equal records. Where a user was erased on one host and not yet on the other,
+lines differ until both have done so.")]
+pub struct DigestArgs {
+    /// Its name
+    pub topic: String,
+    /// This partition alone
+    #[arg(long, value_name = "N")]
+    pub partition: Option<u16>,
+    /// Ranges end at multiples of this number
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: u64,
+    /// End at this number [default: what is synced now]
+    #[arg(long, value_name = "SEQ")]
+    pub through: Option<u64>,
+    /// Digest what this operator makes of the topic, computed here
+    #[arg(long, value_name = "JSON")]
+    pub operator: Option<String>,
+    /// Address of the server's gRPC
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDELINE_GRPC",
+        default_value = "http://127.0.0.1:7767"
+    )]
+    pub grpc: String,
+}
+
 /// The verbs of `tideline topic`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TopicCommand {
@@ -107,6 +143,8 @@ pub enum TopicCommand {
         #[arg(long, value_name = "N")]
         partition: Option<u16>,
     },
+    /// Checksums of ranges, to compare what two hosts hold or compute
+    Digest(DigestArgs),
     /// Remove a topic and all its records
     Rm {
         /// Its name
