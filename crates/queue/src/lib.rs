@@ -36,6 +36,8 @@ mod producers;
 mod queue;
 mod remember;
 mod retention;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod still;
 mod subscription;
 mod topic;

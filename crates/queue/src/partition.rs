@@ -37,20 +37,20 @@ pub(crate) struct Partition<T> {
     /// With what is synced alone: what may be kept, and what is left when the
     /// rest is dropped.
     settled: Producers,
-    unsettled: VecDeque<(SeqRange, Stamp)>,
+    unsettled: VecDeque<(SeqRange, Millis, Option<Stamp>)>,
     /// What was synced when `settled` was kept last, or tried to be.
     kept: Seq,
 }
 
 impl<T> Partition<T> {
     /// Continues after `synced`, with times no lower than `newest`; `producers`
-    /// follow from everything up to there.
+    /// follow from everything up to there, and have seen what was freed.
     pub(crate) fn new(epoch: Epoch, synced: Seq, newest: Millis, producers: Producers) -> Self {
         Self {
             epoch,
             next: synced.next(),
             synced,
-            last_time: newest,
+            last_time: newest.max(producers.newest()),
             waiting: VecDeque::new(),
             admitted: producers.clone(),
             settled: producers,
@@ -105,18 +105,22 @@ impl<T> Partition<T> {
         self.next = range.through.next();
         self.last_time = self.last_time.max(time);
         if let Some(stamp) = stamp {
-            self.admitted.put(stamp, count, range.after.next());
-            self.unsettled.push_back((range, *stamp));
+            self.admitted.put(stamp, count, range.after.next(), self.epoch);
         }
+        self.admitted.saw(time);
+        self.unsettled.push_back((range, time, stamp.copied()));
         self.waiting.push_back((range, ticket));
     }
 
     /// Everything up to `through` survives power loss.
     pub(crate) fn synced(&mut self, through: Seq, answers: &mut Vec<(T, Answer)>) {
         self.synced = self.synced.max(through);
-        while self.unsettled.front().is_some_and(|(range, _)| range.through <= self.synced) {
-            let (range, stamp) = self.unsettled.pop_front().expect("the front was just seen");
-            self.settled.put(&stamp, range.count(), range.after.next());
+        while self.unsettled.front().is_some_and(|(range, ..)| range.through <= self.synced) {
+            let (range, time, stamp) = self.unsettled.pop_front().expect("the front was just seen");
+            self.settled.saw(time);
+            if let Some(stamp) = stamp {
+                self.settled.put(&stamp, range.count(), range.after.next(), self.epoch);
+            }
         }
         while self.waiting.front().is_some_and(|(range, _)| range.through <= self.synced) {
             let (range, ticket) = self.waiting.pop_front().expect("the front was just seen");
@@ -201,7 +205,9 @@ mod tests {
         assert_eq!(partition.admit(&stamp(1), 2), Ok(Admit::New));
         partition.appended(2, Millis(1), Some(&stamp(1)), "first");
         partition.appended(1, Millis(1), None, "other");
-        let Ok(Admit::Again(range)) = partition.admit(&stamp(1), 2) else { panic!("not known") };
+        let Ok(Admit::Again(range, Epoch(1))) = partition.admit(&stamp(1), 2) else {
+            panic!("not known")
+        };
         assert_eq!(partition.wait(range, "again"), None);
         let mut answers = Vec::new();
         partition.synced(Seq(2), &mut answers);

@@ -17,7 +17,6 @@ use tideline_types::{
 };
 use tokio::sync::oneshot;
 
-use crate::cursor::epoch_of;
 use crate::partition::{Answer, Partition};
 use crate::producers::Admit;
 use crate::queue::{Inner, Lane, Topic};
@@ -236,10 +235,8 @@ impl Inner {
         let count = places.len() as u64;
         let (ticket, answer) = oneshot::channel();
         if let Some(stamp) = &stamp
-            && let Admit::Again(range) = partition.admit(stamp, count)?
+            && let Admit::Again(range, epoch) = partition.admit(stamp, count)?
         {
-            let epochs = self.journal.epochs(lane.stream);
-            let epoch = epoch_of(range.through, &epochs).unwrap_or(partition.epoch());
             if let Some((ticket, answer)) = partition.wait(range, ticket) {
                 // The caller stands right here.
                 let _ = ticket.send((answer, None));

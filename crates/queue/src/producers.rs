@@ -16,19 +16,25 @@
 //! Knows no clock and no log: what is known follows from the stamps of the
 //! batches in their order alone.
 //!
+//! Beside them, the greatest time of a record: all records may have been freed
+//! when an owner begins whose clock is behind.
+//!
 //! ```text
-//! at rest: version (1) u8, epoch, seq, count of producers,
-//!          producer: id u64, epoch, count of runs, run: number, count, first seq
+//! at rest: version (2) u8, epoch, seq, newest time, count of producers,
+//!          producer: id u64, epoch, count of runs,
+//!          run: number, count, first seq, epoch that wrote it
 //! ```
 //!
-//! Numbers without a type are varints; producers stand in order of their ids.
+//! Numbers without a type are varints, the time a signed one; producers stand in
+//! order of their ids. Version 1 had no time, and no epoch of a run: that of the
+//! row stands for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use tideline_store::batch::{Header, Stamp};
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_store::codec::{BadBytes, Reader, put_signed, put_varint};
 use tideline_types::limits::{BATCH_RECORDS_MAX, PRODUCER_RUNS_MAX as RUNS_MAX, PRODUCERS_MAX};
-use tideline_types::{Epoch, Seq, SeqRange};
+use tideline_types::{Epoch, Millis, Seq, SeqRange};
 
 /// One batch of a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,8 @@ struct Run {
     count: u64,
     /// Where the first record stands.
     first: Seq,
+    /// The owner that wrote it.
+    epoch: Epoch,
 }
 
 impl Run {
@@ -70,6 +78,8 @@ pub(crate) struct Producers {
     known: BTreeMap<u64, Producer>,
     /// Who wrote last where, to forget who wrote longest ago.
     by_place: BTreeMap<Seq, u64>,
+    /// The greatest time of a record, whoever wrote it.
+    newest: Millis,
 }
 
 /// What becomes of a batch.
@@ -77,8 +87,8 @@ pub(crate) struct Producers {
 pub(crate) enum Admit {
     /// It comes next.
     New,
-    /// It is there already.
-    Again(SeqRange),
+    /// It is there already, written in this epoch.
+    Again(SeqRange, Epoch),
 }
 
 /// Why a producer's batch is not taken.
@@ -135,22 +145,38 @@ impl Producers {
         }
         let runs = known.map(|known| known.runs.iter()).into_iter().flatten();
         let same = |run: &&Run| run.number == stamp.number && run.count == count;
+        #[cfg(feature = "sabotage")]
+        if crate::sabotage::is(crate::sabotage::Broken::RetryTakenAgain) {
+            return Ok(Admit::New);
+        }
         match runs.rev().find(same) {
-            Some(run) => Ok(Admit::Again(run.range())),
+            Some(run) => Ok(Admit::Again(run.range(), run.epoch)),
             None => Err(StampError::Taken(stamp.number)),
         }
     }
 
     /// A batch of the log, in order: remembers it if it is of a producer.
     pub(crate) fn note(&mut self, batch: &Header) {
+        self.saw(batch.newest);
         if let Some(stamp) = batch.stamp() {
-            self.put(stamp, u64::from(batch.count), batch.first);
+            self.put(stamp, u64::from(batch.count), batch.first, batch.epoch);
         }
     }
 
-    /// `count` records under this stamp stand from `first` on.
-    pub(crate) fn put(&mut self, stamp: &Stamp, count: u64, first: Seq) {
-        let run = Run { number: stamp.number, count, first };
+    /// There is a record of that time.
+    pub(crate) fn saw(&mut self, time: Millis) {
+        self.newest = self.newest.max(time);
+    }
+
+    /// The greatest time of a record that was noted; 0 if there was none.
+    pub(crate) fn newest(&self) -> Millis {
+        self.newest
+    }
+
+    /// `count` records under this stamp stand from `first` on, written in
+    /// `epoch`.
+    pub(crate) fn put(&mut self, stamp: &Stamp, count: u64, first: Seq, epoch: Epoch) {
+        let run = Run { number: stamp.number, count, first, epoch };
         let known = self.known.entry(stamp.producer);
         let known = known.or_insert_with(|| Producer { epoch: stamp.epoch, runs: VecDeque::new() });
         if let Some(newest) = known.runs.back() {
@@ -176,13 +202,14 @@ impl Producers {
         let mut row = vec![VERSION];
         put_varint(&mut row, epoch.0.into());
         put_varint(&mut row, seq.0);
+        put_signed(&mut row, self.newest.0);
         put_varint(&mut row, self.known.len() as u64);
         for (id, producer) in &self.known {
             row.extend(id.to_le_bytes());
             put_varint(&mut row, producer.epoch.into());
             put_varint(&mut row, producer.runs.len() as u64);
             for run in &producer.runs {
-                for number in [run.number, run.count, run.first.0] {
+                for number in [run.number, run.count, run.first.0, run.epoch.0.into()] {
                     put_varint(&mut row, number);
                 }
             }
@@ -193,12 +220,15 @@ impl Producers {
     /// What [`Producers::encode`] wrote, with the place that it is of.
     pub(crate) fn decode(row: &[u8]) -> Result<(Self, Epoch, Seq), BadBytes> {
         let mut row = Reader::new(row);
-        if row.u8()? != VERSION {
+        let version = row.u8()?;
+        if !(1..=VERSION).contains(&version) {
             return Err(BadBytes("a version that this build does not read"));
         }
-        let epoch = row.varint32()?;
-        let seq = Seq(row.varint()?);
+        let place = (Epoch(row.varint32()?), Seq(row.varint()?));
         let mut all = Self::default();
+        if version > 1 {
+            all.newest = Millis(row.signed()?);
+        }
         let mut before = None;
         for _ in 0..row.count(0, PRODUCERS_MAX)? {
             let id = row.u64_le()?;
@@ -207,7 +237,9 @@ impl Producers {
             }
             let epoch = row.varint32()?;
             let runs = row.count(1, RUNS_MAX)?;
-            let runs = (0..runs).map(|_| run(&mut row, seq)).collect::<Result<VecDeque<_>, _>>()?;
+            let runs = (0..runs)
+                .map(|_| run(&mut row, version, place))
+                .collect::<Result<VecDeque<_>, _>>()?;
             if runs
                 .iter()
                 .zip(runs.iter().skip(1))
@@ -224,22 +256,24 @@ impl Producers {
         if !row.is_empty() {
             return Err(BadBytes("bytes after the end"));
         }
-        Ok((all, Epoch(epoch), seq))
+        Ok((all, place.0, place.1))
     }
 }
 
-fn run(row: &mut Reader<'_>, through: Seq) -> Result<Run, BadBytes> {
+fn run(row: &mut Reader<'_>, version: u8, place: (Epoch, Seq)) -> Result<Run, BadBytes> {
+    let (epoch, through) = place;
     let number = row.varint()?;
     let count = row.count(1, BATCH_RECORDS_MAX)? as u64;
     let first = Seq(row.varint()?);
+    let wrote = if version > 1 { Epoch(row.varint32()?) } else { epoch };
     let fits = number > 0 && number <= u64::MAX / 2 && first > Seq::ZERO && first.0 <= through.0;
     if !fits || count - 1 > through.0 - first.0 {
         return Err(BadBytes("a run beyond its place"));
     }
-    Ok(Run { number, count, first })
+    Ok(Run { number, count, first, epoch: wrote })
 }
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -259,12 +293,12 @@ mod tests {
             let stamp = stamp(producer, epoch, number);
             trace.push(match producers.admit(&stamp, count) {
                 Ok(Admit::New) => {
-                    producers.put(&stamp, count, next);
+                    producers.put(&stamp, count, next, Epoch(1));
                     let range = SeqRange::new(next.prev(), next.prev().plus(count));
                     next = next.plus(count);
                     range.to_string()
                 }
-                Ok(Admit::Again(range)) => format!("again {range}"),
+                Ok(Admit::Again(range, _)) => format!("again {range}"),
                 Err(StampError::Fenced { known, .. }) => format!("fenced by {known}"),
                 Err(StampError::Gap { expected, .. }) => format!("{expected} first"),
                 Err(StampError::Taken(_)) => "taken".into(),
@@ -308,9 +342,9 @@ mod tests {
     fn who_wrote_longest_ago_is_forgotten_first() {
         let mut producers = Producers::default();
         for id in 0..=PRODUCERS_MAX as u64 {
-            producers.put(&stamp(id, 0, 1), 1, Seq(id + 1));
+            producers.put(&stamp(id, 0, 1), 1, Seq(id + 1), Epoch(1));
             if id == 9 {
-                producers.put(&stamp(0, 0, 2), 1, Seq(1 << 40));
+                producers.put(&stamp(0, 0, 2), 1, Seq(1 << 40), Epoch(1));
             }
         }
         assert_eq!(producers.known.len(), PRODUCERS_MAX);
@@ -321,12 +355,22 @@ mod tests {
     #[test]
     fn the_bytes_at_rest_never_change() {
         let mut producers = Producers::default();
-        producers.put(&stamp(0x0102, 3, 1), 2, Seq(5));
-        producers.put(&stamp(0x0102, 3, 3), 300, Seq(7));
-        let golden = "010288050102010000000000000302010205 03ac0207";
+        producers.put(&stamp(0x0102, 3, 1), 2, Seq(5), Epoch(1));
+        producers.put(&stamp(0x0102, 3, 3), 300, Seq(7), Epoch(2));
+        producers.saw(Millis(7));
+        let golden = "02028805 0e 01 0201000000000000 0302 01020501 03ac020702";
         let row: String =
             producers.encode(Epoch(2), Seq(0x288)).iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(row, golden.replace(' ', ""));
+    }
+
+    #[test]
+    fn a_row_of_version_1_is_read() {
+        let row = [1, 2, 0x88, 5, 1, 2, 1, 0, 0, 0, 0, 0, 0, 3, 1, 1, 2, 5];
+        let (producers, epoch, seq) = Producers::decode(&row).unwrap();
+        assert_eq!((epoch, seq, producers.newest()), (Epoch(2), Seq(0x288), Millis(0)));
+        let again = producers.admit(&stamp(0x0102, 3, 1), 2);
+        assert_eq!(again, Ok(Admit::Again(SeqRange::new(Seq(4), Seq(6)), Epoch(2))));
     }
 
     proptest! {
@@ -339,19 +383,25 @@ mod tests {
             for &(producer, epoch, number, count) in &steps {
                 let stamp = stamp(producer, epoch, number);
                 if producers.admit(&stamp, count) == Ok(Admit::New) {
-                    producers.put(&stamp, count, next);
-                    log.push((stamp, count, next));
+                    let epoch = Epoch(log.len() as u32 / 3);
+                    producers.put(&stamp, count, next, epoch);
+                    producers.saw(Millis(number as i64));
+                    log.push((stamp, count, next, epoch));
                     next = next.plus(count);
                 }
             }
             // From a row in the middle and the rest of the log, the same.
             let cut = cut.min(log.len());
             let mut again = Producers::default();
-            log[..cut].iter().for_each(|(stamp, count, first)| again.put(stamp, *count, *first));
-            let seq = log.get(cut).map_or(next.prev(), |(_, _, first)| first.prev());
+            let put = |to: &mut Producers, (stamp, count, first, epoch): &(Stamp, u64, Seq, Epoch)| {
+                to.put(stamp, *count, *first, *epoch);
+                to.saw(Millis(stamp.number as i64));
+            };
+            log[..cut].iter().for_each(|batch| put(&mut again, batch));
+            let seq = log.get(cut).map_or(next.prev(), |(_, _, first, _)| first.prev());
             let (mut again, epoch, at) = Producers::decode(&again.encode(Epoch(7), seq)).unwrap();
             prop_assert_eq!((epoch, at), (Epoch(7), seq));
-            log[cut..].iter().for_each(|(stamp, count, first)| again.put(stamp, *count, *first));
+            log[cut..].iter().for_each(|batch| put(&mut again, batch));
             prop_assert_eq!(again, producers);
         }
 

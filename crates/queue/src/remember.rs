@@ -23,7 +23,8 @@ use crate::queue::{Inner, Lane, Topic};
 const KEY: &[u8] = b"queue/producers";
 
 impl Inner {
-    /// The producers as everything up to `through`, which is synced, makes them.
+    /// The producers as the batches that end at or before `through`, which is
+    /// synced, make them.
     pub(crate) fn producers(
         &self,
         stream: StreamId,
@@ -42,7 +43,8 @@ impl Inner {
             })?;
             let headers = read.iter().filter_map(|batch| Header::read(batch).ok());
             let before = next;
-            for header in headers.filter(|header| header.range().after < through) {
+            // What reaches beyond is not freed, and is read by the next start.
+            for header in headers.filter(|header| header.last() <= through) {
                 producers.note(&header);
                 next = header.last().next();
             }

@@ -113,3 +113,33 @@ async fn a_topic_made_anew_remembers_no_producer_of_the_one_before() {
     assert_eq!(again[0].seq, Seq(1));
     assert_eq!(values(&house, &topic).await, ["other"]);
 }
+
+#[tokio::test]
+async fn what_is_remembered_of_a_batch_that_was_freed_has_its_epoch_and_its_time() {
+    let house = House::new();
+    let topic = house.topic("chat", 1);
+    let first = send(&house, &topic, stamp(0, 1), &["a"]).await.unwrap();
+    let time = house.clock.now();
+    let house = house.reopened();
+    house.clock.jump(-3_600_000);
+    send(&house, &topic, stamp(0, 2), &["b"]).await.unwrap();
+    house.queue.trim(&topic, P0, Seq(2)).unwrap();
+    assert_eq!(send(&house, &topic, stamp(0, 1), &["a"]).await.unwrap(), first, "its own epoch");
+    let house = house.reopened();
+    house.clock.jump(-7_200_000);
+    assert_eq!(send(&house, &topic, stamp(0, 1), &["a"]).await.unwrap(), first);
+    send(&house, &topic, stamp(0, 3), &["c"]).await.unwrap();
+    let got = house.queue.fetch(&topic, P0, From::Earliest, ALL, NO_WAIT).await.unwrap();
+    assert!(got.records[0].time >= time, "times never fall, also where all was freed");
+}
+
+#[tokio::test]
+async fn freeing_into_the_middle_of_a_batch_leaves_what_a_start_can_read() {
+    let house = House::new();
+    let topic = house.topic("chat", 1);
+    send(&house, &topic, stamp(0, 1), &["a"]).await.unwrap();
+    let second = send(&house, &topic, stamp(0, 2), &["b", "c"]).await.unwrap();
+    house.queue.trim(&topic, P0, Seq(2)).unwrap();
+    let house = house.reopened();
+    assert_eq!(send(&house, &topic, stamp(0, 2), &["b", "c"]).await.unwrap(), second);
+}
