@@ -390,7 +390,17 @@ impl Cache {
         self.broken != Some(rule)
     }
 
-    #[cfg(not(test))]
+    #[cfg(all(not(test), feature = "sabotage"))]
+    fn holds(&self, rule: Rule) -> bool {
+        use crate::sabotage::{Broken, is};
+        match rule {
+            Rule::FillIsNotBehind => !is(Broken::StaleFill),
+            Rule::DeletionStays => !is(Broken::TombstoneDropped),
+            Rule::OnlyHotIsKept => true,
+        }
+    }
+
+    #[cfg(not(any(test, feature = "sabotage")))]
     fn holds(&self, _: Rule) -> bool {
         true
     }

@@ -19,6 +19,8 @@ mod cache;
 mod check;
 mod follow;
 mod follower;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod source;
 mod tier;
 mod track;

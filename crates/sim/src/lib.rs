@@ -12,6 +12,7 @@
 //! | [`history`] | marks of users |
 //! | [`danmaku`] | comments of videos, with those who watch |
 //! | [`metadata`] | the metadata tree, with observers |
+//! | [`streams`] | producers, derived topics, and who follows them |
 //!
 //! A product is what its clients and its threads do (`act`), and an oracle.
 
@@ -23,5 +24,6 @@ mod machine;
 pub mod metadata;
 mod rng;
 mod run;
+pub mod streams;
 
 pub use run::Report;

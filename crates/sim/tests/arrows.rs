@@ -60,14 +60,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // What a reader links; no server code.
     ("client", &["types", "record", "wire"]),
     // Aside: runs whole products, and nobody imports it.
-    ("bench", &["types", "store", "wire", "queue", "history"]),
+    ("bench", &["types", "record", "store", "wire", "queue", "operators", "history"]),
     (
         "sim",
         &[
             "types",
+            "record",
             "store",
             "wire",
             "queue",
+            "tier",
+            "client",
             "history",
             "danmaku",
             "catalogue",

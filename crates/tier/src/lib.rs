@@ -28,6 +28,8 @@ mod hot;
 mod part;
 mod ring;
 mod rows;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod sketch;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

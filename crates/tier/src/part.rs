@@ -185,7 +185,13 @@ impl Part {
                 ops.push(Op::Delete { sort_key: rows::hot_key(old) });
             }
         }
-        ops.push(Op::Put { sort_key: Bytes::from_static(rows::PLACE), value: place.encode() });
+        let place_row =
+            Op::Put { sort_key: Bytes::from_static(rows::PLACE), value: place.encode() };
+        #[cfg(feature = "sabotage")]
+        if crate::sabotage::is(crate::sabotage::Broken::PlaceApart) {
+            self.commit(vec![place_row.clone()])?;
+        }
+        ops.push(place_row);
         self.commit(ops)?;
         if next_hot.is_some() {
             self.table.sync()?;
