@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod declared;
+mod faults;
 mod on_disk;
 mod once;
 mod places;

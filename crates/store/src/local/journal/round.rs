@@ -218,6 +218,18 @@ mod tests {
     }
 
     #[test]
+    fn zeros_after_the_last_round_are_no_record() {
+        let mut whole = file(&[&[1], &[2]]);
+        let end = whole.len();
+        for zeros in 1..=4_096 {
+            whole.push(0);
+            let scan = scan(&whole, Some(5), true);
+            assert!(!scan.damaged && scan.torn.is_some(), "{zeros} zeros");
+            assert_eq!((firsts(&scan), scan.end as usize, scan.next_round), (vec![1, 2], end, 7));
+        }
+    }
+
+    #[test]
     fn nothing_may_be_torn_in_a_file_that_another_follows() {
         let whole = file(&[&[1]]);
         assert!(scan(&whole[..whole.len() - 1], None, false).damaged);
