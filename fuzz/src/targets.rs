@@ -20,6 +20,7 @@ targets! {
     // The log.
     log_batch => tideline_record::fuzz::batch,
     log_frame => tideline_record::fuzz::frame,
+    key_operation => tideline_record::fuzz::key_operation,
     log_rounds => tideline_store::fuzz::journal_file,
     log_manifest => tideline_store::fuzz::manifest,
     topic_row => tideline_queue::fuzz::topic_row,

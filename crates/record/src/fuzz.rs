@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::batch::{BatchRef, HEADER_BYTES};
 use crate::frame::Frame;
+use crate::kv::Change;
 
 /// A batch of the log, its records, and its erased form.
 pub fn batch(bytes: &[u8]) {
@@ -34,6 +35,14 @@ pub fn frame(bytes: &[u8]) {
         let range = frame.range();
         let inside = |seq| range.after < seq && seq <= range.through;
         assert!(frame.records().all(|record| inside(record.seq)), "a record outside its range");
+    }
+}
+
+/// An operation on a key, as a record holds it.
+pub fn key_operation(bytes: &[u8]) {
+    if let Ok(change) = Change::read(bytes) {
+        let again = Change::read(&change.write());
+        assert!(again.is_ok(), "an operation does not read back: {again:?}");
     }
 }
 
