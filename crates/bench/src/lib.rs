@@ -38,6 +38,7 @@ mod report;
 mod resp;
 mod rooms;
 mod stage;
+mod streams;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +59,8 @@ enum What {
     History(HistoryArgs),
     /// Comments beside nginx and MariaDB: segments, posts, rooms, imports, opening, bytes
     Danmaku(DanmakuArgs),
+    /// Streams beside NATS JetStream: records made durable, followers, operators
+    Streams(StreamsArgs),
     /// The peer of the HTTP lines (started by `history`)
     #[command(hide = true)]
     AppOverRedis { listen: String, redis: String },
@@ -122,6 +125,36 @@ pub struct DanmakuArgs {
     /// Viewers of one room
     #[arg(long, default_value_t = 10_000)]
     viewers: usize,
+}
+
+/// How `streams` is run.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct StreamsArgs {
+    #[command(flatten)]
+    run: RunArgs,
+    /// Only these parts
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<StreamsPart>,
+    /// The peer's program
+    #[arg(long, default_value = "nats-server")]
+    nats: PathBuf,
+}
+
+/// A part of the bench of streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StreamsPart {
+    /// Records made durable
+    Produce,
+    /// From a record to its follower, alone and beside those who catch up
+    Follow,
+    /// Operators, without a network
+    Operators,
+}
+
+impl StreamsArgs {
+    fn wants(&self, part: StreamsPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
 }
 
 /// A part of the bench of comments.
@@ -233,6 +266,13 @@ pub fn run(args: &Args) -> Result<(), BenchError> {
             process::pin_self(args.run.client_core)?;
             let mut out = stage::Output::new(&args.run, None);
             danmaku::lines(args, &mut out)?;
+            out.finish();
+            Ok(())
+        }
+        What::Streams(args) => {
+            process::pin_self(args.run.client_core)?;
+            let mut out = stage::Output::new(&args.run, None);
+            streams::lines(args, &mut out)?;
             out.finish();
             Ok(())
         }

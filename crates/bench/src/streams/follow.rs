@@ -1,0 +1,333 @@
+//! From a record to its follower, at a steady pace: alone, and beside readers
+//! who read everything from the start, again and again.
+//!
+//! A record carries the moment at which it was due, so a producer that is held
+//! up is charged for it. Followers and producer share the client's core.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hdrhistogram::Histogram;
+use memchr::memmem;
+
+use super::nats::{self, Nats, publish};
+use super::produce::{VALUE_BYTES, produce_stream, publisher, record, start_with_topic};
+use crate::drive::{Codec, Lane, Request, drive};
+use crate::encode::{put_bytes, put_number};
+use crate::grpc::{Count, Grpc};
+use crate::process::Meter;
+use crate::report::{Line, Measure, Target};
+use crate::stage::{Folder, Output, PATIENCE};
+use crate::{BenchError, StreamsArgs};
+
+/// `Subscribe` of the queue service.
+const SUBSCRIBE: &str = "/tideline.queue.v1.QueueService/Subscribe";
+/// Records a second.
+const PACE: f64 = 5_000.0;
+/// Readers who catch up.
+const LAGGARDS: usize = 4;
+/// What stands before the moment in a value.
+const MARK: &[u8] = b"due:";
+
+/// All lines of following.
+pub(super) fn lines(args: &StreamsArgs, out: &mut Output) -> Result<(), BenchError> {
+    out.peer(&format!("nats-server {}", Nats::version(&args.nats)?));
+    let folder = Folder::new(&args.run, "follow")?;
+    let ours = start_with_topic(args, &folder)?;
+    let dir = folder.path().join("nats");
+    std::fs::create_dir_all(&dir).map_err(|e| BenchError::io("make a folder", &e))?;
+    // Synced always it does not keep up with the pace.
+    let theirs = Nats::start(args.run.server_core, &args.nats, &dir, false)?;
+    for laggards in [0, LAGGARDS] {
+        let beside = match laggards {
+            0 => "alone".to_owned(),
+            n => format!("beside {n} who read from the start"),
+        };
+        let what = format!("record to follower at {PACE} records/s, {beside}: p99");
+        out.say(&what);
+        let mut rounds = Vec::new();
+        for _ in 0..args.run.rounds {
+            theirs.process.freeze()?;
+            ours.process.thaw()?;
+            let open = |all| our_follower(ours.grpc, all);
+            let own = round(
+                args,
+                ours.process.pid(),
+                laggards,
+                &open,
+                ours.grpc,
+                &produce_stream,
+                record,
+            )?;
+            ours.process.freeze()?;
+            theirs.process.thaw()?;
+            let open = |all| their_follower(&theirs, all);
+            let their = round(
+                args,
+                theirs.process.pid(),
+                laggards,
+                &open,
+                theirs.address,
+                &publisher,
+                publish,
+            )?;
+            rounds.push((own, their));
+        }
+        let name = "JetStream, its default";
+        let line = Line::from_rounds(what, "ms", name, rounds, Target::Shown);
+        out.line(line.note("lower is better: a ratio below 1 is ours"));
+    }
+    ours.process.thaw()
+}
+
+/// Reads what comes: bytes off a connection, until told to stop.
+type Follow = Box<dyn FnMut(&mut Heard) -> Result<(), BenchError> + Send>;
+
+/// What a follower has heard.
+struct Heard {
+    begun: Instant,
+    latency: Histogram<u64>,
+    records: u64,
+}
+
+impl Heard {
+    fn new(begun: Instant) -> Self {
+        let latency = Histogram::new_with_bounds(1, 600_000_000_000, 3)
+            .expect("the bounds and three digits are valid");
+        Self { begun, latency, records: 0 }
+    }
+
+    /// Every record in some bytes that are whole.
+    fn hear(&mut self, bytes: &[u8]) {
+        let now = self.begun.elapsed().as_nanos() as u64;
+        for at in memmem::find_iter(bytes, MARK) {
+            let digits = bytes.get(at + MARK.len()..at + MARK.len() + 16).unwrap_or_default();
+            let due =
+                std::str::from_utf8(digits).ok().and_then(|d| u64::from_str_radix(d, 16).ok());
+            self.records += 1;
+            if let Some(due) = due {
+                self.latency.saturating_record(now.saturating_sub(due).max(1));
+            }
+        }
+    }
+}
+
+/// Records at the pace, one follower that is measured, some that read all.
+fn round(
+    args: &StreamsArgs,
+    pid: u32,
+    laggards: usize,
+    open: &dyn Fn(bool) -> Result<Follow, BenchError>,
+    address: SocketAddr,
+    codec: &dyn Fn() -> Box<dyn Codec>,
+    encode: fn(&[u8]) -> Bytes,
+) -> Result<Measure, BenchError> {
+    let begun = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let heard = Arc::new(AtomicU64::new(0));
+    let live = run(open(false)?, begun, &stop, &heard);
+    let others = (0..laggards).map(|_| Ok(run(open(true)?, begun, &stop, &Arc::default())));
+    let others: Vec<_> = others.collect::<Result<_, BenchError>>()?;
+    let meter = Meter::start(&[pid])?;
+    let (first, limit) = (begun.elapsed(), args.run.round());
+    let mut number = 0_u64;
+    let mut source = || {
+        let due = first + Duration::from_secs_f64(number as f64 / PACE);
+        if due > first + limit {
+            return None;
+        }
+        number += 1;
+        let mut value = [b'.'; VALUE_BYTES];
+        value[..MARK.len()].copy_from_slice(MARK);
+        let digits = format!("{:016x}", due.as_nanos());
+        value[MARK.len()..MARK.len() + 16].copy_from_slice(digits.as_bytes());
+        Some(Request { payload: encode(&value), weight: 1 })
+    };
+    let lane = Lane {
+        address,
+        connections: 1,
+        depth: 4_096,
+        codec,
+        source: &mut source,
+        pace: Some(PACE),
+    };
+    let sent = drive(&mut [lane], PATIENCE)?.remove(0).requests;
+    let patience = Instant::now();
+    while heard.load(Ordering::Relaxed) < sent && patience.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let cost = meter.stop()?;
+    stop.store(true, Ordering::Relaxed);
+    for other in others {
+        join(other)?;
+    }
+    let live = join(live)?;
+    if live.records < sent {
+        return Err(BenchError::Protocol("a follower has missed records"));
+    }
+    let ms = |quantile| live.latency.value_at_quantile(quantile) as f64 / 1e6;
+    Ok(Measure {
+        value: ms(0.99),
+        p50_ms: Some(ms(0.5)),
+        p99_ms: Some(ms(0.99)),
+        p999_ms: Some(ms(0.999)),
+        max_ms: Some(live.latency.max() as f64 / 1e6),
+        server_core: Some(cost.server_core),
+        client_core: Some(cost.client_core),
+        resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
+        ..Measure::default()
+    })
+}
+
+type Thread = JoinHandle<Result<Heard, BenchError>>;
+
+fn run(
+    mut follow: Follow,
+    begun: Instant,
+    stop: &Arc<AtomicBool>,
+    told: &Arc<AtomicU64>,
+) -> Thread {
+    let (stop, told) = (stop.clone(), told.clone());
+    std::thread::spawn(move || {
+        let mut heard = Heard::new(begun);
+        while !stop.load(Ordering::Relaxed) {
+            follow(&mut heard)?;
+            told.store(heard.records, Ordering::Relaxed);
+        }
+        Ok(heard)
+    })
+}
+
+fn join(thread: Thread) -> Result<Heard, BenchError> {
+    thread.join().map_err(|_| BenchError::Protocol("a follower has ended"))?
+}
+
+/// What is waited for at a time, so that a stop is seen.
+const GLANCE: Duration = Duration::from_millis(20);
+
+fn read(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<(), BenchError> {
+    let mut chunk = [0; 64 << 10];
+    match stream.read(&mut chunk) {
+        Ok(0) => Err(BenchError::Closed),
+        Ok(count) => {
+            input.extend_from_slice(&chunk[..count]);
+            Ok(())
+        }
+        Err(e)
+            if matches!(
+                e.kind(),
+                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+            ) =>
+        {
+            Ok(())
+        }
+        Err(e) => Err(BenchError::io("a follower", &e)),
+    }
+}
+
+fn our_follower(address: SocketAddr, all: bool) -> Result<Follow, BenchError> {
+    let failed = |e: std::io::Error| BenchError::io("a follower", &e);
+    let mut stream = TcpStream::connect(address).map_err(failed)?;
+    stream.set_read_timeout(Some(GLANCE)).map_err(failed)?;
+    let mut codec = Grpc::new(SUBSCRIBE, Count::Items, true);
+    let mut out = Vec::new();
+    codec.open(&mut out);
+    codec.send(&follow_request(all), &mut out);
+    stream.write_all(&out).map_err(failed)?;
+    let (mut input, mut body) = (Vec::new(), Vec::new());
+    Ok(Box::new(move |heard| {
+        read(&mut stream, &mut input)?;
+        let (mut out, mut done) = (Vec::new(), Vec::new());
+        let used = codec.receive(&input, &mut out, &mut done)?;
+        data_of(&input[..used], &mut body);
+        input.drain(..used);
+        while let Some(length) = body
+            .first_chunk::<5>()
+            .map(|head| 5 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize)
+            && body.len() >= length
+        {
+            heard.hear(&body[5..length]);
+            body.drain(..length);
+        }
+        stream.write_all(&out).map_err(|e| BenchError::io("a follower", &e))
+    }))
+}
+
+/// The payloads of the data frames in whole HTTP/2 frames.
+fn data_of(mut frames: &[u8], body: &mut Vec<u8>) {
+    while let Some((head, rest)) = frames.split_first_chunk::<9>() {
+        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+        let (payload, after) = rest.split_at(length.min(rest.len()));
+        if head[3] == 0 {
+            body.extend_from_slice(payload);
+        }
+        frames = after;
+    }
+}
+
+/// A `SubscribeRequest` for what comes, or all there is, with credit for a run.
+fn follow_request(all: bool) -> Bytes {
+    let (mut from, mut follow, mut request) = (Vec::new(), Vec::new(), Vec::new());
+    put_number(if all { 1 } else { 2 }, 1, &mut from);
+    put_bytes(1, b"bench", &mut follow);
+    put_bytes(3, &from, &mut follow);
+    put_number(4, 1 << 30, &mut follow);
+    put_bytes(1, &follow, &mut request);
+    request.into()
+}
+
+fn their_follower(nats: &Nats, all: bool) -> Result<Follow, BenchError> {
+    let mut stream = nats.follow(all)?;
+    let set = stream.set_read_timeout(Some(GLANCE));
+    set.map_err(|e| BenchError::io("a follower", &e))?;
+    let mut input = Vec::new();
+    Ok(Box::new(move |heard| {
+        read(&mut stream, &mut input)?;
+        let mut used = 0;
+        while let Some((message, length)) = nats::next(&input[used..])? {
+            used += length;
+            match message {
+                nats::Message::Payload(payload) => heard.hear(payload),
+                nats::Message::Ping => {
+                    let pong = stream.write_all(b"PONG\r\n");
+                    pong.map_err(|e| BenchError::io("a follower", &e))?;
+                }
+                nats::Message::Other => {}
+            }
+        }
+        input.drain(..used);
+        Ok(())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use tideline_wire::queue_v1::SubscribeRequest;
+    use tideline_wire::queue_v1::from::Place;
+    use tideline_wire::queue_v1::subscribe_request::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_what_the_server_reads() {
+        for (all, place) in [(true, Place::Earliest(true)), (false, Place::Latest(true))] {
+            let request = SubscribeRequest::decode(follow_request(all)).unwrap();
+            let Some(Request::Follow(follow)) = request.request else { panic!("{request:?}") };
+            assert_eq!((&*follow.topic, follow.credit), ("bench", 1 << 30));
+            assert_eq!(follow.from.and_then(|from| from.place), Some(place));
+        }
+    }
+
+    #[test]
+    fn each_record_is_heard_with_the_moment_at_which_it_was_due() {
+        let mut heard = Heard::new(Instant::now());
+        heard.hear(b"..due:0000000000000001....due:00000000000000ff..");
+        assert_eq!((heard.records, heard.latency.len()), (2, 2));
+    }
+}
