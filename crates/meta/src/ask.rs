@@ -143,6 +143,26 @@ pub enum Ask {
     Shut(Incarnation),
 }
 
+impl Ask {
+    /// Whether something may be logged for it.
+    pub fn is_write(&self) -> bool {
+        match self {
+            Self::Apply(_)
+            | Self::Begin { .. }
+            | Self::End(_)
+            | Self::Declare(_)
+            | Self::Open { .. }
+            | Self::Shut(_) => true,
+            Self::Get(_)
+            | Self::List { .. }
+            | Self::Sync
+            | Self::KeepAlive(_)
+            | Self::Picture
+            | Self::Image => false,
+        }
+    }
+}
+
 /// A subtree as it was.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -181,6 +201,8 @@ pub struct Subtree {
     pub sessions: u64,
     /// Observers that wait for a change.
     pub observers: u64,
+    /// Bytes of changes that no durable snapshot holds.
+    pub unrested_bytes: u64,
 }
 
 /// What came of a call. None is given before everything it rests on survives

@@ -2,13 +2,13 @@
 //! whole tree.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use tideline_queue::Queue;
 use tideline_store::{Clock, StoreError, Table};
 use tideline_types::limits::META_ROOT_BYTES_MAX;
 use tideline_types::{Incarnation, Position};
-
-use bytes::Bytes;
 
 use crate::ask::{Answer, Ask, Expect, Op, Refusal, Subtree, Txn};
 use crate::commit::{OpId, Quota, SessionId};
@@ -52,7 +52,7 @@ pub struct Page {
 
 impl Meta {
     /// Opens the tree over topic `meta`. Blocks while it reads what was
-    /// changed since the last snapshots.
+    /// changed since the last snapshots; must be called within a tokio runtime.
     pub fn open(
         queue: Queue,
         table: Arc<dyn Table>,
@@ -62,10 +62,10 @@ impl Meta {
         Ok(Self { driver: Driver::open(queue, table, clock, options)? })
     }
 
-    /// Refuses new calls, brings everything to rest, and joins the threads.
-    /// Blocks.
-    pub fn close(&self) {
-        self.driver.close();
+    /// Refuses new calls, brings everything to rest within `limit`, and joins
+    /// the threads. What does not come to rest in time is in the log. Blocks.
+    pub fn close(&self, limit: Duration) {
+        self.driver.close(limit);
     }
 
     /// Does all of `txn` or nothing of it, in one subtree: where its

@@ -5,7 +5,8 @@
 //! logged), [`tree`] (a subtree in memory), [`ask`] (what a caller says),
 //! [`rules`] (what the owner decides), [`lease`] (when sessions end), [`owner`]
 //! (one partition: order, acknowledgement), [`snapshot`] and [`tail`] (what
-//! observers are sent), [`follower`] (an observer's own copy).
+//! observers are sent), [`follower`] (an observer's own copy), [`kept`] (what the
+//! queue itself keeps in it).
 //!
 //! Always: a subtree's numbers have no gap; a node is the seq that created it;
 //! a transaction happens, and is seen, as a whole; an observer's copy at seq s
@@ -17,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod ask;
+pub mod check;
 pub mod cold;
 pub mod commit;
 mod done;
@@ -24,6 +26,7 @@ pub mod follower;
 #[doc(hidden)]
 pub mod fuzz;
 mod handle;
+pub mod kept;
 mod lane;
 pub mod lease;
 pub mod namespace;

@@ -12,6 +12,7 @@
 //! gathers. Takes the time as an argument, waits for nothing, draws nothing: a
 //! replicated log can carry it as the embedded one does.
 
+mod driven;
 mod read;
 mod recover;
 
@@ -82,6 +83,8 @@ pub struct Owner<W> {
     /// The last number that was given to the log.
     sealed: Seq,
     synced: Seq,
+    /// The first number that the log had when it was taken over.
+    start: Seq,
     last_time: Millis,
     /// Bytes of entries that are not synced.
     unsynced: VecDeque<(Seq, usize)>,
@@ -103,6 +106,7 @@ impl<W> Owner<W> {
             written: synced,
             sealed: synced,
             synced,
+            start: Seq(u64::MAX),
             last_time: newest,
             unsynced: VecDeque::new(),
             unsynced_bytes: 0,
@@ -110,6 +114,18 @@ impl<W> Owner<W> {
             waiting: VecDeque::new(),
             failed: None,
         }
+    }
+
+    /// The same, of a log that begins at `start`: what it has from before the
+    /// place is kept for observers, too.
+    #[must_use]
+    pub fn with_start(self, start: Seq) -> Self {
+        Self { start, ..self }
+    }
+
+    /// The first number that the log had when it was taken over.
+    pub fn start(&self) -> Seq {
+        self.start
     }
 
     /// Whose log.

@@ -1,7 +1,7 @@
 //! How an owner comes to know what its partition holds: the snapshots at rest,
 //! then the log after them.
 
-use bytes::Bytes;
+use tideline_queue::view::Read;
 use tideline_store::batch::BatchRef;
 use tideline_store::{Place, StoreError, Table};
 use tideline_types::Seq;
@@ -10,11 +10,9 @@ use crate::cold;
 use crate::owner::Owner;
 use crate::task::TOPIC;
 
-/// Gives whole batches, of which the first contains the number asked for.
-pub type Read<'a> = dyn FnMut(Seq) -> Result<Vec<Bytes>, StoreError> + 'a;
-
 /// Brings a fresh owner to where tables and log are; it takes calls from then
-/// on. `start` is the first number that the log still has. Blocks.
+/// on. What the log still has from before the place, from `start` on, is kept
+/// for observers. Blocks.
 ///
 /// # Errors
 /// `Damaged` if the tables are ahead of the log, if entries between the two
@@ -23,7 +21,6 @@ pub fn recover<W>(
     owner: &mut Owner<W>,
     table: &dyn Table,
     start: Seq,
-    ticks: u64,
     read: &mut Read<'_>,
 ) -> Result<(), StoreError> {
     let (stream, synced) = (owner.stream(), owner.synced_through());
@@ -36,9 +33,6 @@ pub fn recover<W>(
     if place > synced {
         return Err(damaged(place, format!("the tables are at {place}, the log ends at {synced}")));
     }
-    if place.next() < start {
-        return Err(damaged(place, format!("the log begins at {start}")));
-    }
     for (root, image) in cold::load(table, stream.partition)? {
         let log = image.log;
         if log > synced {
@@ -47,7 +41,8 @@ pub fn recover<W>(
         }
         owner.restore(root, image);
     }
-    let mut from = Seq(place.next().0.saturating_sub(REFILL_ENTRIES)).max(start);
+    let refill = Seq(place.next().0.saturating_sub(REFILL_ENTRIES)).max(start);
+    let mut from = refill.min(place.next());
     while from <= synced {
         let batches = read(from)?;
         if batches.is_empty() {
@@ -63,7 +58,7 @@ pub fn recover<W>(
             from = batch.range().through.next();
         }
     }
-    owner.recovered(ticks);
+    owner.recovered();
     Ok(())
 }
 

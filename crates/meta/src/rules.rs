@@ -183,7 +183,9 @@ fn create_at(tree: &Tree, path: &Path, sequential: bool) -> Result<(Path, Option
         return Err(Refusal::Quota { what: "children of a node", given, max });
     }
     let (path, counter) = match sequential {
-        false => (path.clone(), None),
+        // One that comes with its number, as in a copy of another tree: no
+        // later number repeats it, or sorts before it.
+        false => (path.clone(), number(path.name()).map(|n| above.counter.max(n + 1))),
         true => {
             let name = format!("{}{:010}", path.name(), above.counter);
             (parent.child(&name)?, Some(above.counter + 1))
@@ -194,6 +196,17 @@ fn create_at(tree: &Tree, path: &Path, sequential: bool) -> Result<(Path, Option
         None => Ok((path, counter)),
     }
 }
+
+/// The ten digits that a sequential name ends in.
+fn number(name: &str) -> Option<u64> {
+    let digits = name.len().checked_sub(SEQUENCE_DIGITS)?;
+    let digits = name.get(digits..)?;
+    let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+    all.then(|| digits.parse().expect("ten digits are a number"))
+}
+
+/// Digits of a sequential name.
+const SEQUENCE_DIGITS: usize = 10;
 
 fn expect(tree: &Tree, path: &Path, expect: Expect) -> Result<(), Refusal> {
     let found = tree.get(path);

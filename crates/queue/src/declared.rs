@@ -6,8 +6,9 @@
 //!      count of versions, each: length of the text, text, count of cuts, cuts
 //! ```
 //!
-//! Numbers without a type are varints. The row's partition key is
-//! `queue/derived`, its sort key the topic's name. A version that is added has a
+//! Numbers without a type are varints. Rows lie where [`Queue::keep_declared_in`]
+//! says, by the topic's name; else in the tables, under the partition key
+//! `queue/derived`. A version that is added has a
 //! cut for each partition: the number after the last that was synced when it
 //! took effect. While that is found out, nobody reads the topic.
 
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use tideline_record::codec::{BadBytes, Reader, put_text, put_varint};
 use tideline_record::derive::{Stage, Version};
 use tideline_record::{Maker, OnError};
-use tideline_store::{Commit, Op, StoreError, TableName};
+use tideline_store::{Commit, Op, StoreError, Table, TableName};
 use tideline_types::limits::{
     DERIVED_DEPTH_MAX, DERIVED_TOPICS_MAX, OPERATOR_BYTES_MAX, OPERATOR_VERSIONS_MAX,
     PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX,
@@ -29,6 +30,45 @@ use crate::{CreateError, OpenError, Queue, TopicInfo};
 
 const KEY: &[u8] = b"queue/derived";
 const VERSION: u8 = 1;
+
+/// Keeps a row for each derived topic that is declared.
+pub trait Rows: Send + Sync + 'static {
+    /// Every row, by name. Blocks, as all of these.
+    fn all(&self) -> Result<Vec<(String, Bytes)>, StoreError>;
+
+    /// Writes the row of `topic`; durable on return.
+    fn put(&self, topic: &TopicName, row: Bytes) -> Result<(), StoreError>;
+
+    /// Removes the row of `topic`, if there is one; durable on return.
+    fn remove(&self, topic: &TopicName) -> Result<(), StoreError>;
+}
+
+/// Rows in the tables.
+pub(crate) struct TableRows(pub(crate) Arc<dyn Table>);
+
+impl TableRows {
+    fn write(&self, op: Op) -> Result<(), StoreError> {
+        let partition_key = Bytes::from_static(KEY);
+        self.0.commit(&[Commit { table: TableName::Meta, partition_key, ops: vec![op] }])?;
+        self.0.sync()
+    }
+}
+
+impl Rows for TableRows {
+    fn all(&self) -> Result<Vec<(String, Bytes)>, StoreError> {
+        let rows = self.0.scan(TableName::Meta, KEY, b"", None, false, DERIVED_TOPICS_MAX + 1)?;
+        let named = |(key, row): (Bytes, Bytes)| (String::from_utf8_lossy(&key).into_owned(), row);
+        Ok(rows.into_iter().map(named).collect())
+    }
+
+    fn put(&self, topic: &TopicName, row: Bytes) -> Result<(), StoreError> {
+        self.write(Op::Put { sort_key: sort_key(topic), value: row })
+    }
+
+    fn remove(&self, topic: &TopicName) -> Result<(), StoreError> {
+        self.write(Op::Delete { sort_key: sort_key(topic) })
+    }
+}
 
 /// A derived topic at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,17 +138,32 @@ impl Declared {
 }
 
 impl Queue {
+    /// Declared topics are kept in `rows` from now on: those in the tables move
+    /// there. To be called before [`Queue::set_maker`]. Blocks.
+    ///
+    /// # Errors
+    /// What either says. Nothing is lost: a row leaves the tables when the other
+    /// is durable.
+    pub fn keep_declared_in(&self, rows: Arc<dyn Rows>) -> Result<(), OpenError> {
+        let _changing = self.changing();
+        let tables = TableRows(self.inner.table.clone());
+        for (name, row) in tables.all()? {
+            let name = TopicName::new(&name).map_err(|_| OpenError::Row(name))?;
+            rows.put(&name, row)?;
+            tables.remove(&name)?;
+        }
+        *self.inner.rows.write().unwrap_or_else(std::sync::PoisonError::into_inner) = rows;
+        Ok(())
+    }
+
     /// From now on operators can be declared; those that were are made again.
     /// Answers what could not be made, and why: such a topic cannot be read.
     pub fn set_maker(&self, maker: Arc<dyn Maker>) -> Result<Vec<(TopicName, String)>, OpenError> {
         let _changing = self.changing();
-        let table = &self.inner.table;
-        let rows = table.scan(TableName::Meta, KEY, b"", None, false, DERIVED_TOPICS_MAX + 1)?;
         let mut failed = Vec::new();
-        for (key, row) in rows {
-            let bad = || OpenError::Row(String::from_utf8_lossy(&key).into_owned());
-            let name = std::str::from_utf8(&key).ok().and_then(|n| TopicName::new(n).ok());
-            let name = name.ok_or_else(bad)?;
+        for (name, row) in self.inner.rows().all()? {
+            let bad = || OpenError::Row(name.clone());
+            let name = TopicName::new(&name).map_err(|_| bad())?;
             let declared = Declared::decode(&row).map_err(|_| bad())?;
             let stage = declared.stage(&*maker).unwrap_or_else(|why| {
                 failed.push((name.clone(), why));
@@ -210,22 +265,14 @@ impl Queue {
     }
 
     fn put_declared(&self, name: &TopicName, declared: &Declared) -> Result<(), StoreError> {
-        let value = Bytes::from(declared.encode());
-        self.write_declared(Op::Put { sort_key: sort_key(name), value })
+        self.inner.rows().put(name, declared.encode().into())
     }
 
     /// The row goes, and with it the topic. Durable on return.
     pub(crate) fn remove_declared(&self, name: &TopicName) -> Result<(), StoreError> {
-        self.write_declared(Op::Delete { sort_key: sort_key(name) })?;
+        self.inner.rows().remove(name)?;
         self.inner.derived_mut().remove(name);
         Ok(())
-    }
-
-    fn write_declared(&self, op: Op) -> Result<(), StoreError> {
-        let partition_key = Bytes::from_static(KEY);
-        let commit = Commit { table: TableName::Meta, partition_key, ops: vec![op] };
-        self.inner.table.commit(&[commit])?;
-        self.inner.table.sync()
     }
 }
 

@@ -46,6 +46,7 @@ pub mod view;
 mod writer;
 
 pub use cursor::From;
+pub use declared::Rows;
 pub use error::{CreateError, DeleteError, FetchError, OpenError, OwnError, ProduceError};
 pub use fetch::{Fetched, OwnedRecord};
 pub use filter::Filter;

@@ -14,7 +14,7 @@ use tideline_store::{
 use tideline_types::{PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::{oneshot, watch};
 
-use crate::declared::Declared;
+use crate::declared::{Declared, Rows, TableRows};
 use crate::filter::{Built, Filter};
 use crate::partition::{Answer, Partition};
 use crate::topic::Config;
@@ -36,6 +36,8 @@ pub(crate) struct Inner {
     /// between two reads.
     derived: RwLock<BTreeMap<TopicName, Derived>>,
     pub(crate) maker: RwLock<Option<Arc<dyn Maker>>>,
+    /// Where declared topics are kept.
+    pub(crate) rows: RwLock<Arc<dyn Rows>>,
     /// Held while a topic is made or deleted. What is in it is the greatest
     /// incarnation that was ever given.
     pub(crate) changing: Mutex<u64>,
@@ -119,10 +121,12 @@ impl Queue {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, OpenError> {
+        let rows: Arc<dyn Rows> = Arc::new(TableRows(table.clone()));
         let queue = Self {
             inner: Arc::new(Inner {
                 journal,
                 table,
+                rows: RwLock::new(rows),
                 clock,
                 options,
                 topics: RwLock::default(),
@@ -306,6 +310,10 @@ impl Inner {
         let lane = lane.ok_or_else(|| FetchError::NoPartition(name.clone(), partition))?;
         let egress = derived.get(name).map_or(&topic.egress, |derived| &derived.egress).clone();
         Ok(Place { topic, lane, name: name.clone(), egress })
+    }
+
+    pub(crate) fn rows(&self) -> Arc<dyn Rows> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn maker(&self) -> Option<Arc<dyn Maker>> {

@@ -29,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) queue: tideline_queue::Options,
     pub(crate) history: tideline_history::Options,
     pub(crate) danmaku: tideline_danmaku::Options,
+    pub(crate) meta: tideline_meta::Options,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) zone: TimeZone,
     pub(crate) partitions: u16,
@@ -41,6 +42,9 @@ impl Options {
     pub(crate) fn of(config: &Config) -> Result<Self, ConfigError> {
         if !(1..=PARTITIONS_MAX).contains(&config.queue.partitions) {
             return Err(bad("queue.partitions", format!("must be 1 to {PARTITIONS_MAX}")));
+        }
+        if !(1..=PARTITIONS_MAX).contains(&config.meta.partitions) {
+            return Err(bad("meta.partitions", format!("must be 1 to {PARTITIONS_MAX}")));
         }
         if config.history.flush_after_ms > FLUSH_AFTER_MS_MAX {
             let why = format!("must be at most {FLUSH_AFTER_MS_MAX} (ten minutes)");
@@ -65,6 +69,11 @@ impl Options {
             },
             history: history(&config.history),
             danmaku: danmaku(&config.danmaku)?,
+            meta: tideline_meta::Options {
+                partitions: config.meta.partitions,
+                rest_bytes: config.meta.rest_bytes,
+                rest_after: Duration::from_millis(config.meta.rest_after_ms),
+            },
             kinds: kinds(&config.history)?,
             zone,
             partitions: config.queue.partitions,

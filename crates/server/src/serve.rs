@@ -10,10 +10,12 @@ use tideline_gateway::{Gateway, Parts};
 use tideline_history::outcome::OutcomeRef;
 use tideline_history::{History, prepare};
 use tideline_meta::Meta;
+use tideline_meta::kept::TopicRows;
 use tideline_operators::{Operators, Shape};
 use tideline_queue::Queue;
 use tideline_store::{Clock, Journal};
 use tideline_types::TopicName;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -48,11 +50,12 @@ pub(crate) async fn run(args: ServeArgs, natives: Natives) -> Result<(), Failure
     let rules = failing("kinds", prepare(&*engines.table, options.kinds, options.zone))?;
     let history = open_history(&engines, &queue, rules, options.history, options.partitions)?;
     let danmaku = open_danmaku(&engines, &queue, options.danmaku, options.partitions)?;
-    declare_operators(&queue, natives)?;
     let catalogue =
         Catalogue::open(engines.table.clone(), options.catalogue, engines.clock.clone());
     let catalogue = catalogue.map_err(|e| Failure::Usage(e.to_string()))?;
-    let meta = open_meta(&engines, &queue)?;
+    let meta = open_meta(&engines, &queue, options.meta)?;
+    failing("metadata", meta.ensure_kept().await)?;
+    declare_operators(&queue, &meta, natives)?;
     let gateway = open_gateway(&engines, &queue, &history, &danmaku, &catalogue, options.gateway)?;
     gateway.serve_meta(meta.clone());
     let faces = failing("listening", gateway.bind().await)?;
@@ -94,9 +97,14 @@ pub(crate) fn operators(natives: Natives) -> Operators {
 }
 
 /// Lets topics be derived, and makes the operators of those that are.
-fn declare_operators(queue: &Queue, natives: Natives) -> Result<(), Failure> {
+fn declare_operators(queue: &Queue, meta: &Meta, natives: Natives) -> Result<(), Failure> {
     let maker = Arc::new(operators(natives));
-    for (topic, why) in failing("derived topics", queue.set_maker(maker))? {
+    let rows = Arc::new(TopicRows::new(meta.clone(), Handle::current()));
+    let made = crate::cli::here(|| {
+        queue.keep_declared_in(rows)?;
+        queue.set_maker(maker)
+    });
+    for (topic, why) in failing("derived topics", made)? {
         tracing::error!(%topic, why, "the operator of a derived topic cannot be made");
     }
     Ok(())
@@ -161,10 +169,14 @@ fn open_danmaku(
     failing("danmaku", opened)
 }
 
-fn open_meta(engines: &Engines, queue: &Queue) -> Result<Meta, Failure> {
+fn open_meta(
+    engines: &Engines,
+    queue: &Queue,
+    options: tideline_meta::Options,
+) -> Result<Meta, Failure> {
     let opened = crate::cli::here(|| {
         let (table, clock) = (engines.table.clone(), engines.clock.clone());
-        Meta::open(queue.clone(), table, clock, tideline_meta::Options::default())
+        Meta::open(queue.clone(), table, clock, options)
     });
     failing("metadata", opened)
 }
@@ -238,7 +250,7 @@ async fn close(
     let closed = tokio::task::spawn_blocking(move || {
         std::thread::scope(|both| {
             both.spawn(|| danmaku.close(limit));
-            both.spawn(|| meta.close());
+            both.spawn(|| meta.close(limit));
             history.close(limit);
         });
         journal.close()

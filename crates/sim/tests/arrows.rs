@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("catalogue", &["types", "store"]),
     ("operators", &["types", "record"]),
     ("tier", &["types", "record", "store"]),
-    ("meta", &["types", "store", "queue"]),
+    ("meta", &["types", "record", "store", "queue"]),
     (
         "gateway",
         &[

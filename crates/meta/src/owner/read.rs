@@ -19,6 +19,11 @@ pub struct RestWhen {
     pub age_ms: u64,
 }
 
+impl RestWhen {
+    /// All of them.
+    pub(crate) const NOW: Self = Self { bytes: 0, age_ms: 0 };
+}
+
 impl<W> Owner<W> {
     /// Reads see what was decided, and wait until it is synced.
     pub(super) fn read(&mut self, root: &Path, ask: Ask) -> Result<(Seq, Answer), Refusal> {
@@ -65,6 +70,7 @@ impl<W> Owner<W> {
             bytes: lane.tree.bytes(),
             sessions: lane.tree.sessions().count() as u64,
             observers: 0,
+            unrested_bytes: lane.rest.bytes,
         })
     }
 
@@ -95,8 +101,9 @@ impl<W> Owner<W> {
 
     /// It is at rest, or cannot be.
     pub fn rested(&mut self, root: &Path, life: Incarnation, done: bool, ticks: u64) {
+        // One that others follow stays at the place that was kept.
         let lane = self.lanes.get_mut(root).filter(|lane| lane.tree.incarnation() == life);
-        if let Some(lane) = lane {
+        if let Some(lane) = lane.filter(|_| self.failed.is_none()) {
             lane.rest.ended(done, ticks);
         }
     }
@@ -115,6 +122,11 @@ impl<W> Owner<W> {
             let synced = lane.tree.seq().0 - lane.synced.0;
             lane.tail.compact(count, synced as usize);
         }
+    }
+
+    /// Whether [`Owner::over`] would tell of any.
+    pub fn is_over(&self, place: Seq) -> bool {
+        self.over.front().is_some_and(|(log, _)| *log <= place)
     }
 
     /// The lives that are over, and of which nothing above `place` speaks:

@@ -73,9 +73,8 @@ impl<W> Owner<W> {
     }
 
     /// Everything there is was replayed. Sessions go on for a whole lease.
-    pub fn recovered(&mut self, ticks: u64) {
+    pub fn recovered(&mut self) {
         for lane in self.lanes.values_mut() {
-            lane.leases.advance(ticks);
             let sessions: BTreeMap<_, _> =
                 lane.tree.sessions().map(|(id, s)| (id, (s.lease_ms, s.ending))).collect();
             for (id, (lease_ms, ending)) in sessions {

@@ -103,7 +103,7 @@ impl Bench {
                 owner.replay(Seq::ZERO, record.seq, batch.epoch(), record.key, &value).unwrap();
             }
         }
-        owner.recovered(0);
+        owner.recovered();
         owner
     }
 
@@ -254,7 +254,7 @@ fn a_restart_goes_on_from_snapshot_and_log_and_observers_from_where_they_were() 
             owner.replay(place, record.seq, batch.epoch(), record.key, &value).unwrap();
         }
     }
-    owner.recovered(0);
+    owner.recovered();
     assert_eq!(owner.lanes[&root()].tree, *bench.tree());
     let from = Position { incarnation: Incarnation(9), epoch: EPOCH, seq: Seq(2) };
     let frame = owner.frame(&root(), from).unwrap().unwrap().unwrap();

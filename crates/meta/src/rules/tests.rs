@@ -76,6 +76,15 @@ fn what_changes_nothing_takes_no_number() {
 }
 
 #[test]
+fn a_name_that_comes_with_its_number_is_neither_repeated_nor_overtaken() {
+    check(
+        "+/n0000000007 | +s/n | +/n0000000003 | +s/m | +/x00000000090 | +s/n",
+        "1[/n0000000007], 2[/n0000000008], 3[/n0000000003], 4[/m0000000009], \
+         5[/x00000000090], 6[/n0000000091]",
+    );
+}
+
+#[test]
 fn sequential_names_come_from_a_counter_that_never_goes_back() {
     check(
         "+/q | +s/q/n +s/q/n | -/q/n0000000001 | +s/q/n | =/q | +s/q/m",
@@ -119,6 +128,37 @@ fn a_quota_stops_what_adds_and_nothing_else() {
     let tight = Quota { nodes_max: 9, bytes_max: 100 };
     let said = run(&mut tree, &tight, "=/b | -/b | -/c | =/d");
     assert_eq!(said, "the subtree holds 201 bytes, 100 are allowed, 6[], 7[], 8[]");
+}
+
+#[test]
+fn limits_that_never_move_act_at_admission_and_change_nothing() {
+    let mut tree = tree();
+    let mut refused = |ops: Vec<Op>| {
+        let txn = Txn { ops, session: None, op: None };
+        let said = transact(&mut tree, &Quota::default(), &txn).unwrap_err().to_string();
+        assert_eq!((tree.seq(), tree.count()), (Seq::ZERO, 0), "{said}");
+        said
+    };
+    let create = |name: usize, bytes: usize| Op::Create {
+        path: Path::new(&format!("/{name}")).unwrap(),
+        value: vec![0; bytes].into(),
+        ephemeral: false,
+        sequential: false,
+    };
+    let over = |what, given, max| format!("{what}: {given}, at most {max} are allowed");
+    let many = (0..=META_TXN_OPS_MAX).map(|n| create(n, 0)).collect();
+    let expected = over("operations of a transaction", META_TXN_OPS_MAX + 1, META_TXN_OPS_MAX);
+    assert_eq!(refused(many), expected);
+    let large = META_VALUE_BYTES_MAX + 1;
+    let expected = over("bytes of a value", large, META_VALUE_BYTES_MAX);
+    assert_eq!(refused(vec![create(0, large)]), expected);
+    let half = META_TXN_BYTES_MAX / 2;
+    let expected = over("bytes of a transaction", 2 * half + 4, META_TXN_BYTES_MAX);
+    assert_eq!(refused(vec![create(0, half), create(1, half)]), expected);
+    for lease_ms in [0, META_LEASE_MS_MIN - 1, META_LEASE_MS_MAX + 1] {
+        let refused = begin(&mut tree, lease_ms, None).unwrap_err();
+        assert!(matches!(refused, Refusal::Limit { .. }), "{refused}");
+    }
 }
 
 #[test]

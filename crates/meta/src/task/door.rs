@@ -15,8 +15,6 @@ use crate::tail::{Frame, Resync};
 /// A subtree that is durable. What it keeps for observers, it keeps once for
 /// all of them.
 pub(crate) struct Door {
-    /// Of which partition.
-    pub(super) partition: usize,
     /// Where.
     pub(crate) root: Path,
     /// Which life.
@@ -38,9 +36,9 @@ pub(crate) struct Snapshot {
 const OVER: Seq = Seq(u64::MAX);
 
 impl Door {
-    pub(super) fn new(partition: usize, root: Path, life: Incarnation, synced: Seq) -> Self {
+    pub(super) fn new(root: Path, life: Incarnation, synced: Seq) -> Self {
         let (frame, snapshot) = (Mutex::default(), Mutex::default());
-        Self { partition, root, life, synced: watch::Sender::new(synced), frame, snapshot }
+        Self { root, life, synced: watch::Sender::new(synced), frame, snapshot }
     }
 
     pub(super) fn changed(&self, seq: Seq) {
@@ -65,10 +63,8 @@ impl Door {
 impl Driver {
     /// Every subtree, by path.
     pub(crate) fn subtrees(&self) -> Vec<Subtree> {
-        let mut all = Vec::new();
-        for at in 0..self.partitions.len() {
-            all.extend(self.lock(at).owner.describe());
-        }
+        let all = self.view.look_at_all(|owner| owner.describe().collect::<Vec<_>>());
+        let mut all = all.concat();
         all.retain_mut(|subtree| {
             let door = self.door(&subtree.root);
             subtree.observers = door.as_ref().map_or(0, |door| door.synced.receiver_count() as u64);
@@ -89,7 +85,8 @@ impl Driver {
             debug_assert!(after < end);
             return Ok(Some((bytes.clone(), *end)));
         }
-        let framed = self.lock(door.partition).owner.frame(&door.root, from);
+        let at = self.partition_of(&door.root);
+        let framed = self.view.look(at, |owner| owner.frame(&door.root, from));
         let Some(bytes) = framed.unwrap_or(Err(Resync::New))? else { return Ok(None) };
         let end = Frame::decode(&bytes).expect("a frame of ours reads back").end();
         *kept = Some((from, end, bytes.clone()));
@@ -98,10 +95,7 @@ impl Driver {
 
     /// A snapshot from which the tail goes on: the one that was last made, if
     /// it is near enough, else a new one.
-    pub(crate) async fn snapshot(
-        self: &Arc<Self>,
-        door: &Arc<Door>,
-    ) -> Result<Arc<Snapshot>, Refusal> {
+    pub(crate) async fn snapshot(&self, door: &Arc<Door>) -> Result<Arc<Snapshot>, Refusal> {
         let kept = door.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(kept) = kept.filter(|kept| self.frame(door, kept.at).is_ok()) {
             return Ok(kept);

@@ -1,11 +1,9 @@
-//! Brings subtrees to rest, moves places, frees the log behind them.
+//! The housekeeper: brings subtrees to rest, and removes what is over.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tideline_store::{Place, StoreError};
-use tideline_types::{PartitionId, Seq};
+use tideline_types::PartitionId;
 
 use super::{Driver, TOPIC};
 use crate::ask::{Answer, Ask};
@@ -14,79 +12,73 @@ use crate::owner::RestWhen;
 use crate::path::Path;
 
 impl Driver {
-    pub(super) fn run_keeper(self: &Arc<Self>) {
+    /// What is due; everything of a partition for which the log has no space.
+    pub(super) fn keep(&self) {
         let bytes = self.options.rest_bytes;
         let age_ms = self.options.rest_after.as_millis() as u64;
-        let mut kept = vec![Seq::ZERO; self.partitions.len()];
-        let mut last = self.clock.ticks();
-        while !self.stop.load(Ordering::Acquire) {
-            std::thread::sleep(WAIT);
-            self.start_lost_again();
-            if self.clock.ticks().saturating_sub(last) >= EVERY_MS {
-                self.keep(RestWhen { bytes, age_ms }, &mut kept);
-                last = self.clock.ticks();
-            }
-        }
-        self.keep(RestWhen { bytes: 0, age_ms: 0 }, &mut kept);
-    }
-
-    /// What is due, one subtree after the other, then the places.
-    fn keep(self: &Arc<Self>, when: RestWhen, kept: &mut [Seq]) {
-        for (at, kept) in kept.iter_mut().enumerate() {
-            let due = self.lock(at).owner.due(when, self.clock.ticks());
-            let moved = due.iter().try_for_each(|root| self.bring_to_rest(at, root));
-            let moved = moved.and_then(|()| self.table.sync());
-            if let Err(error) = moved.and_then(|()| self.keep_place(at, kept)) {
-                tracing::error!(partition = at, %error, "metadata cannot be brought to rest; again soon");
-            }
+        for at in 0..usize::from(self.view.partitions()) {
+            let mut when = RestWhen { bytes, age_ms };
+            self.view.step(at, |partition, _| {
+                when = partition.refusal().map_or(when, |_| RestWhen::NOW);
+            });
+            self.rest(at, when, u64::MAX);
         }
     }
 
-    fn bring_to_rest(self: &Arc<Self>, at: usize, root: &Path) -> Result<(), StoreError> {
-        // Refused: the partition's log has failed, or the subtree is gone.
-        let Answer::Image(image) = self.ask_blocking(root, Ask::Image) else { return Ok(()) };
-        let written = cold::write(&*self.table, PartitionId(at as u16), root, &image);
-        let written = written.and_then(|()| self.table.sync());
-        let (life, ticks) = (image.tree.incarnation(), self.clock.ticks());
-        self.lock(at).owner.rested(root, life, written.is_ok(), ticks);
+    /// Everything, until the clock shows `end`.
+    pub(super) fn rest_all(&self, end: u64) {
+        for at in 0..usize::from(self.view.partitions()) {
+            self.rest(at, RestWhen::NOW, end);
+        }
+    }
+
+    fn rest(&self, at: usize, when: RestWhen, end: u64) {
+        let due = self.view.look(at, |owner| owner.due(when, self.view.ticks()));
+        let mut due = due.iter().take_while(|_| self.view.ticks() < end);
+        let rested = due.try_for_each(|root| self.bring_to_rest(at, root));
+        if let Err(error) = rested.and_then(|()| self.remove_what_is_over(at)) {
+            tracing::error!(partition = at, %error, "metadata cannot be brought to rest; again soon");
+        }
+    }
+
+    fn bring_to_rest(&self, at: usize, root: &Path) -> Result<(), StoreError> {
+        let Answer::Image(image) = self.ask_blocking(root, Ask::Image) else {
+            // The log has failed, the subtree is gone, or too much waits.
+            self.view.step(at, |partition, _| {
+                if let Some(at) = partition.owner.position(root) {
+                    partition.owner.rested(root, at.incarnation, false, 0);
+                }
+            });
+            return Ok(());
+        };
+        let table = self.view.table();
+        let written = cold::write(&**table, PartitionId(at as u16), root, &image);
+        let written = written.and_then(|()| table.sync());
+        let (life, ticks) = (image.tree.incarnation(), self.view.ticks());
+        self.view.step(at, |partition, _| {
+            partition.owner.rested(root, life, written.is_ok(), ticks);
+        });
         written
     }
 
-    /// The log is freed behind a place only once the place itself is durable,
-    /// and rows of lives that are over go only then, too.
-    fn keep_place(&self, at: usize, kept: &mut Seq) -> Result<(), StoreError> {
-        let (seq, epoch) = {
-            let partition = self.lock(at);
-            (partition.owner.place(), partition.owner.epoch())
+    /// Rows of lives that are over go once nothing above the durable place
+    /// speaks of them.
+    fn remove_what_is_over(&self, at: usize) -> Result<(), StoreError> {
+        let (id, table) = (PartitionId(at as u16), self.view.table());
+        let over = |place| {
+            let mut over = Vec::new();
+            self.view.step(at, |partition, _| over = partition.owner.over(place));
+            over
         };
-        let id = PartitionId(at as u16);
-        if *kept != seq {
-            let place = Place { epoch, seq, ..Place::default() };
-            self.table.commit(&[place.keep(TOPIC, id)])?;
-            self.table.sync()?;
-            *kept = seq;
-            // The topic exists for as long as its owner does.
-            _ = self.queue.trim_allowed(&self.topic, id, seq);
+        let place = Place::read(&**table, TOPIC, id)?.seq;
+        if self.view.look(at, |owner| owner.is_over(place)) {
+            // What is read may not be durable yet.
+            table.sync()?;
+            over(place).into_iter().try_for_each(|life| cold::remove(&**table, id, life))?;
         }
-        let over = self.lock(at).owner.over(seq);
-        over.into_iter().try_for_each(|life| cold::remove(&*self.table, id, life))
-    }
-
-    /// Partitions for which there was no space begin anew from what is
-    /// durable.
-    fn start_lost_again(self: &Arc<Self>) {
-        for at in 0..self.partitions.len() {
-            if !self.lock(at).lost {
-                continue;
-            }
-            if let Err(error) = self.start_again(at) {
-                tracing::error!(partition = at, %error, "a partition of metadata does not start again");
-            }
-        }
+        Ok(())
     }
 }
 
 /// How often subtrees that are due are looked for.
-const EVERY_MS: u64 = 1_000;
-/// How long the keeper sleeps.
-const WAIT: Duration = Duration::from_millis(50);
+pub(super) const EVERY: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use tideline_store::batch::BatchBuilder;
 use tideline_store::{Clock, Commit, Place, ReadLimits, StoreError, SyncWatcher, Table};
-use tideline_types::{Millis, PartitionId, Seq, StreamId, TopicName, partition_of};
+use tideline_types::{Epoch, Millis, PartitionId, Seq, StreamId, TopicName, partition_of};
 
 use super::flush::Image;
 use super::outbox::Outbox;
@@ -43,6 +43,11 @@ impl<V: View> Partition<V> {
     /// been decided was dropped.
     pub fn refusal(&self) -> Option<&StoreError> {
         self.outbox.refusal()
+    }
+
+    /// The epoch that the log has now: see [`PartitionWriter::log_epoch`].
+    pub fn log_epoch(&self) -> Epoch {
+        self.outbox.log_epoch()
     }
 }
 
@@ -189,6 +194,11 @@ impl<V: View> Driver<V> {
     /// The time.
     pub fn now(&self) -> Millis {
         self.clock.now()
+    }
+
+    /// The monotone time.
+    pub fn ticks(&self) -> u64 {
+        self.clock.ticks()
     }
 
     /// How many partitions.

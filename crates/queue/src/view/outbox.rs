@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tideline_store::{AppendError, StoreError};
-use tideline_types::Seq;
+use tideline_types::{Epoch, Seq};
 
 use super::log_error;
 use crate::PartitionWriter;
@@ -91,6 +91,11 @@ impl Outbox {
             Some(left) if !settled => Some((error, left)),
             _ => None,
         });
+    }
+
+    /// The epoch that the log has now.
+    pub(super) fn log_epoch(&self) -> Epoch {
+        self.writer.log_epoch()
     }
 
     /// Why nothing may be decided now, if so.

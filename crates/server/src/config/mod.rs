@@ -31,6 +31,7 @@ pub struct Config {
     pub queue: Queue,
     pub history: History,
     pub danmaku: Danmaku,
+    pub meta: Meta,
     pub catalogue: Catalogue,
 }
 
@@ -47,6 +48,15 @@ pub struct Server {
     pub deadline_ms: u64,
     pub head_ms: u64,
     pub stop_ms: u64,
+}
+
+/// `[meta]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Meta {
+    pub partitions: u16,
+    pub rest_bytes: u64,
+    pub rest_after_ms: u64,
 }
 
 /// `[danmaku]`

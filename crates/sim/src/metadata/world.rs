@@ -414,7 +414,7 @@ impl World {
                 other => panic!("what is not at rest must be in the log: {other}"),
             })
         };
-        recovery::recover(&mut owner, &self.table, bounds.start, self.ticks, &mut read)?;
+        recovery::recover(&mut owner, &self.table, bounds.start, &mut read)?;
         self.owner = owner;
         for root in Self::roots() {
             let tree = self.image(&root).map(|(tree, _)| tree);
