@@ -42,6 +42,7 @@ check: needs
 
 bench: needs
 	@$(if $(filter streams%,$(BENCH)),scripts/needs.sh nats-server >/dev/null,scripts/needs.sh $(if $(filter danmaku%,$(BENCH)),nginx,redis-server))
+	@$(if $(filter streams%,$(BENCH)),scripts/needs.sh etcd && scripts/needs.sh zookeeper >/dev/null)
 	@$(if $(filter danmaku%,$(BENCH)),scripts/needs.sh mariadb)
 	$(CARGO) build --locked --release -p tideline-server -p tideline-bench --bin tideline --bin tideline-bench
 	$(TARGET_DIR)/release/tideline-bench $(BENCH) $(if $(filter streams%,$(BENCH)),--nats $$(scripts/needs.sh nats-server))

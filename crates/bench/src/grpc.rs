@@ -40,6 +40,8 @@ pub(crate) enum Count {
     Accepted,
     /// The items of a `ListResponse` (field 1).
     Items,
+    /// Nothing; an answer is good as long as it reads.
+    Nothing,
 }
 
 /// One HTTP/2 connection that calls one method.
@@ -50,6 +52,8 @@ pub(crate) struct Grpc {
     /// All requests on one bidirectional stream, answered in order; else a
     /// call for each.
     streaming: bool,
+    /// The first request on a stream is its last.
+    asks_once: bool,
     next_stream: u32,
     /// Stream to request, for calls under way.
     calls: HashMap<u32, Call>,
@@ -91,6 +95,7 @@ impl Grpc {
             path,
             count,
             streaming,
+            asks_once: !streaming,
             next_stream: 1,
             calls: HashMap::new(),
             sent: 0,
@@ -102,6 +107,11 @@ impl Grpc {
             received: 0,
             partial: Vec::new(),
         }
+    }
+
+    /// A connection that asks once, by `path`, and is answered for ever.
+    pub(crate) fn listening(path: &'static str) -> Self {
+        Self { asks_once: true, ..Self::new(path, Count::Nothing, true) }
     }
 
     /// Opens a stream with its request headers.
@@ -242,7 +252,7 @@ impl Codec for Grpc {
             head: [0, length[0], length[1], length[2], length[3]],
             payload: payload.clone(),
             at: 0,
-            end: !self.streaming,
+            end: self.asks_once,
         });
         self.pump(out);
     }

@@ -25,6 +25,7 @@ mod data;
 mod drive;
 mod encode;
 mod engine;
+mod etcd;
 mod grpc;
 mod http;
 mod in_process;
@@ -39,6 +40,9 @@ mod resp;
 mod rooms;
 mod stage;
 mod streams;
+mod tree;
+mod watch;
+mod zookeeper;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +63,7 @@ enum What {
     History(HistoryArgs),
     /// Comments beside nginx and MariaDB: segments, posts, rooms, imports, opening, bytes
     Danmaku(DanmakuArgs),
-    /// Streams beside NATS JetStream: records made durable, followers, operators
+    /// Streams beside NATS JetStream, metadata beside etcd and ZooKeeper
     Streams(StreamsArgs),
     /// The peer of the HTTP lines (started by `history`)
     #[command(hide = true)]
@@ -138,6 +142,9 @@ pub struct StreamsArgs {
     /// The peer's program
     #[arg(long, default_value = "nats-server")]
     nats: PathBuf,
+    /// Observers of one subtree
+    #[arg(long, default_value_t = 1_000)]
+    observers: usize,
 }
 
 /// A part of the bench of streams.
@@ -149,9 +156,16 @@ enum StreamsPart {
     Follow,
     /// Operators, without a network
     Operators,
+    /// The metadata tree
+    Meta,
 }
 
 impl StreamsArgs {
+    /// Writes that observers are told of.
+    fn writes(&self) -> usize {
+        if self.run.quick { 20 } else { 200 }
+    }
+
     fn wants(&self, part: StreamsPart) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
@@ -273,6 +287,9 @@ pub fn run(args: &Args) -> Result<(), BenchError> {
             process::pin_self(args.run.client_core)?;
             let mut out = stage::Output::new(&args.run, None);
             streams::lines(args, &mut out)?;
+            if args.wants(StreamsPart::Meta) {
+                tree::lines(args, &mut out)?;
+            }
             out.finish();
             Ok(())
         }

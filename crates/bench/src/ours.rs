@@ -30,6 +30,12 @@ pub(crate) struct Ours {
 pub(crate) const RECORD_STREAM: &str = "/tideline.history.v1.HistoryService/RecordStream";
 /// `RecordBatch` of the history service.
 pub(crate) const RECORD_BATCH: &str = "/tideline.history.v1.HistoryService/RecordBatch";
+/// `Apply` of the metadata service.
+pub(crate) const APPLY: &str = "/tideline.meta.v1.MetaService/Apply";
+/// `DeclareSubtree` of the metadata service.
+pub(crate) const DECLARE: &str = "/tideline.meta.v1.MetaService/DeclareSubtree";
+/// `Observe` of the metadata service.
+pub(crate) const OBSERVE: &str = "/tideline.meta.v1.MetaService/Observe";
 /// `List` of the history service.
 pub(crate) const LIST: &str = "/tideline.history.v1.HistoryService/List";
 
