@@ -38,6 +38,15 @@ case "${1:-build}" in
     ;;
   redis-server) has redis-server redis-server ;;
   nginx) has nginx nginx-light ;;
+  etcd) has etcd etcd-server ;;
+  zookeeper)
+    # A jar of Java, in the place where Debian puts it; says where on its output.
+    has java default-jre-headless "ZooKeeper runs on"
+    jar=/usr/share/java/zookeeper.jar
+    [ -e "$jar" ] || debian zookeeper || true
+    [ -e "$jar" ] || { say "please install ZooKeeper (on Debian: apt-get install zookeeper)"; exit 1; }
+    echo "$jar"
+    ;;
   mariadb) has mariadbd mariadb-server ;;
   nats-server)
     # Says on its output where one is that can sync each record before it

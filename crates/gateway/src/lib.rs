@@ -35,6 +35,7 @@ mod serve;
 mod shelf;
 mod tier;
 mod topics;
+mod tree;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

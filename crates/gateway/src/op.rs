@@ -117,6 +117,8 @@ ops! {
     Fetch "topics_fetch" Service,
     /// Follows a topic.
     Follow "topics_follow" Service,
+    /// Where a consumer goes on: kept, forgotten.
+    Checkpoint "topics_checkpoint" Service,
     /// Nodes of the metadata tree, out.
     MetaRead "meta_read" Service,
     /// Nodes and sessions, in.

@@ -38,6 +38,8 @@ struct Report {
     history_rows: u64,
     videos: u64,
     comments: u64,
+    subtrees: u64,
+    nodes: u64,
     findings: Vec<String>,
 }
 
@@ -73,6 +75,7 @@ fn print(report: &Report, json: bool, root: &Path) {
     println!("tables  {} rows", report.table_rows);
     println!("history {} users, {} rows at rest", report.users, report.history_rows);
     println!("danmaku {} videos, {} comments at rest", report.videos, report.comments);
+    println!("meta    {} subtrees, {} nodes at rest", report.subtrees, report.nodes);
     for finding in report.findings.iter().take(PRINTED_MAX) {
         println!("WRONG   {finding}");
     }
@@ -117,6 +120,11 @@ fn check(folder: &DataFolder, report: &mut Report) -> Result<(), StoreError> {
             |partition| ends.get(&StreamId { incarnation, partition }).copied().unwrap_or_default();
         check_comments(&table, partitions, &end, report)?;
     }
+    if let Some((_, incarnation, partitions)) = find(tideline_meta::TOPIC) {
+        let end =
+            |partition| ends.get(&StreamId { incarnation, partition }).copied().unwrap_or_default();
+        check_tree(&table, partitions, &end, report);
+    }
     let Some((_, incarnation, partitions)) = find(TOPIC) else { return Ok(()) };
     let kinds = prepare(&table, Vec::new(), TimeZone::UTC)?.kinds;
     let users = Users {
@@ -128,6 +136,26 @@ fn check(folder: &DataFolder, report: &mut Report) -> Result<(), StoreError> {
     };
     users.check_places(&table, report)?;
     users.check_rows(&table, report)
+}
+
+/// Subtrees at rest, each by itself and against the log that it follows.
+fn check_tree(
+    table: &dyn Table,
+    partitions: u16,
+    end: &dyn Fn(PartitionId) -> (Epoch, Seq),
+    report: &mut Report,
+) {
+    for partition in (0..partitions).map(PartitionId) {
+        let (epoch, last) = end(partition);
+        match tideline_meta::check::partition(table, partition, epoch, last) {
+            Ok(found) => {
+                report.subtrees += found.subtrees;
+                report.nodes += found.nodes;
+                report.findings.extend(found.findings);
+            }
+            Err(error) => report.findings.push(format!("meta/{partition}: {error}")),
+        }
+    }
 }
 
 /// Videos at rest, each by itself and against the log that it follows.

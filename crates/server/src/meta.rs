@@ -2,6 +2,7 @@
 
 mod call;
 mod import;
+mod own;
 mod watch;
 mod zookeeper;
 
@@ -39,6 +40,7 @@ pub(crate) async fn run(args: MetaArgs) -> Result<(), Failure> {
         MetaCommand::Import { zookeeper, into } => {
             import::run(&mut client, &zookeeper, &into).await
         }
+        MetaCommand::Own(own) => own::run(&mut client, own).await,
         MetaCommand::Subtree { command } => subtree(&mut client, command).await,
     }
 }
@@ -56,9 +58,13 @@ fn value_of(value: String) -> Result<bytes::Bytes, Failure> {
 
 async fn ls(client: &mut Client, path: String, as_json: bool) -> Result<(), Failure> {
     let mut after = String::new();
+    let mut first = true;
     loop {
         let request = v1::ListRequest { path: path.clone(), after, limit: 0 };
         let page = client.call(request, async |tree, request| tree.list(request).await).await?;
+        if std::mem::take(&mut first) && !as_json {
+            describe(client, &page.subtree).await?;
+        }
         for child in &page.children {
             let node = child.node.clone().unwrap_or_default();
             match as_json {
@@ -82,10 +88,22 @@ async fn ls(client: &mut Client, path: String, as_json: bool) -> Result<(), Fail
     }
 }
 
+/// Says on standard error what the subtree is like that is listed.
+async fn describe(client: &mut Client, root: &str) -> Result<(), Failure> {
+    let all = v1::ListSubtreesRequest {};
+    let all = client.call(all, async |tree, request| tree.list_subtrees(request).await).await?;
+    if let Some(one) = all.subtrees.iter().find(|one| one.path == root) {
+        eprintln!(
+            "subtree {root} at {}: {} nodes, {} bytes, {} sessions, {} observers",
+            one.seq, one.nodes, one.bytes, one.sessions, one.observers
+        );
+    }
+    Ok(())
+}
+
 async fn get(client: &mut Client, path: String, as_json: bool) -> Result<(), Failure> {
-    let request = v1::GetRequest { path: path.clone() };
-    let found = client.call(request, async |tree, request| tree.get(request).await).await?;
-    let node = found.node.ok_or_else(|| Failure::Failed(format!("{path} does not exist")))?;
+    let node = client.node(&path).await?;
+    let node = node.ok_or_else(|| Failure::Failed(format!("{path} does not exist")))?;
     if as_json {
         println!("{}", described(&path, &node));
         return Ok(());

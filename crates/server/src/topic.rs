@@ -1,5 +1,6 @@
 //! `tideline topic`: topics of a running server.
 
+mod checkpoint;
 mod digest;
 mod follow;
 
@@ -63,9 +64,11 @@ pub(crate) async fn run(args: TopicArgs, natives: Natives) -> Result<(), Failure
         TopicCommand::Produce { topic, key, value, partition } => {
             produce(&client, &topic, &key, value, partition).await
         }
-        TopicCommand::Follow { topic, into, from } => {
-            follow::run(client, &topic, &into, &from).await
-        }
+        TopicCommand::Follow { topic, into, checkpoint, from } => match (into, checkpoint) {
+            (Some(into), _) => follow::run(client, &topic, &into, &from).await,
+            (None, Some(name)) => checkpoint::run(client, &topic, &name, &from).await,
+            (None, None) => unreachable!("one of the two is required"),
+        },
         TopicCommand::Digest(digest) => {
             digest::run(digest, args.server.token.as_deref(), natives).await
         }
@@ -101,8 +104,14 @@ async fn ls(client: &Client, json: bool) -> Result<(), Failure> {
 }
 
 async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failure> {
-    let answer: Value = client.json(client.request(Method::GET, &path(topic))).await?;
+    let mut answer: Value = client.json(client.request(Method::GET, &path(topic))).await?;
+    let checkpoints = format!("{}/checkpoints", path(topic));
+    let kept: Value = client.json(client.request(Method::GET, &checkpoints)).await?;
+    let owners = kept["owners"].as_array().cloned().unwrap_or_default();
+    let kept = kept["checkpoints"].as_array().cloned().unwrap_or_default();
     if json {
+        answer["owners"] = owners.into();
+        answer["checkpoints"] = kept.into();
         println!("{answer}");
         return Ok(());
     }
@@ -124,6 +133,7 @@ async fn describe(client: &Client, topic: &str, json: bool) -> Result<(), Failur
             bounds["partition"], bounds["epoch"], bounds["start"], bounds["synced"]
         );
     }
+    print_kept(&owners, &kept);
     readers(client, topic).await
 }
 
@@ -149,6 +159,28 @@ async fn readers(client: &Client, topic: &str) -> Result<(), Failure> {
         println!("and more");
     }
     Ok(())
+}
+
+/// Who owns partitions by a lease, and consumers whose places are kept.
+fn print_kept(owners: &[Value], consumers: &[Value]) {
+    for owner in owners {
+        let (name, partition) = (text(&owner["owner"]), &owner["partition"]);
+        println!("partition {partition} is owned by {name}, token {}", owner["token"]);
+    }
+    if !consumers.is_empty() {
+        println!("{:<24} {:>9} {:>20} {:>14}", "CONSUMER", "PARTITION", "NEXT", "LAG");
+    }
+    for consumer in consumers {
+        for place in consumer["partitions"].as_array().into_iter().flatten() {
+            println!(
+                "{:<24} {:>9} {:>20} {:>14}",
+                text(&consumer["consumer"]),
+                place["partition"],
+                text(&place["next"]),
+                place["lag"]
+            );
+        }
+    }
 }
 
 fn text(value: &Value) -> &str {

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use tideline_meta::ask::{Expect, Op as MetaOp, Refusal, Txn};
+use tideline_meta::ask::{Expect, Op as MetaOp, Txn};
 use tideline_meta::commit::{OpId, Quota, SessionId};
 use tideline_meta::follower::Event;
 use tideline_meta::tree::Node;
 use tideline_meta::{Meta, Observation, Path};
 use tideline_types::{Epoch, Incarnation, Position, Seq};
-use tideline_wire::Code;
 use tideline_wire::meta_v1 as v1;
 use tideline_wire::meta_v1::meta_service_server::MetaService;
 use tonic::{Request, Status};
@@ -36,14 +35,6 @@ macro_rules! plain {
         };
         gateway.grpc($op, &metadata, run).await
     }};
-}
-
-impl Gateway {
-    /// The tree, where there is one.
-    pub(crate) fn meta(&self) -> Result<&Meta, Problem> {
-        let none = || Problem::new(Code::NotFound, "this server keeps no metadata tree");
-        self.inner.meta.get().ok_or_else(none)
-    }
 }
 
 #[tonic::async_trait]
@@ -262,31 +253,5 @@ fn node(node: Node) -> v1::Node {
         modified: node.modified.0,
         session: node.owner.map_or(0, |owner| owner.0),
         children: node.children,
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let code = match &refusal {
-            Refusal::NoSubtree(_) | Refusal::NoNode(_) => Code::NotFound,
-            Refusal::CrossSubtree(..)
-            | Refusal::Valueless(_)
-            | Refusal::Path(_)
-            | Refusal::Root
-            | Refusal::NoSession => Code::InvalidArgument,
-            Refusal::Subtree(_)
-            | Refusal::Exists(_)
-            | Refusal::Conflict { .. }
-            | Refusal::NotEmpty(_)
-            | Refusal::Ephemeral(_)
-            | Refusal::Quota { .. } => Code::Conflict,
-            Refusal::Expired(_) => Code::Closed,
-            Refusal::Limit { .. } => Code::PayloadTooLarge,
-            Refusal::Overloaded(_) | Refusal::Fenced | Refusal::NoSpace(_) => Code::Overloaded,
-            // It may have happened.
-            Refusal::Unknown(_) => Code::DeadlineExceeded,
-            Refusal::Store(_) => Code::Internal,
-        };
-        Self::new(code, refusal.to_string())
     }
 }

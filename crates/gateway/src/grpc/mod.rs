@@ -4,6 +4,7 @@
 //! Requests that carry marks come as raw bytes and are read straight into the
 //! set that history decides; everything else is plain messages.
 
+mod checkpoints;
 mod follow;
 mod meta;
 mod queue;
@@ -13,6 +14,7 @@ mod service;
 
 use tideline_wire::history_v1_server::history_service_server::HistoryServiceServer;
 use tideline_wire::meta_v1::meta_service_server::MetaServiceServer;
+use tideline_wire::queue_v1::checkpoint_service_server::CheckpointServiceServer;
 use tideline_wire::queue_v1::queue_service_server::QueueServiceServer;
 use tonic::service::Routes;
 
@@ -27,6 +29,10 @@ pub(crate) async fn routes(gateway: Gateway) -> Routes {
     let tree = MetaServiceServer::new(meta::Tree { gateway: gateway.clone() })
         .max_decoding_message_size(bytes_max)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
+    let places =
+        CheckpointServiceServer::new(checkpoints::Checkpoints { gateway: gateway.clone() })
+            .max_decoding_message_size(bytes_max)
+            .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
     let history = HistoryServiceServer::new(Service { gateway })
         .max_decoding_message_size(bytes_max)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip);
@@ -34,6 +40,7 @@ pub(crate) async fn routes(gateway: Gateway) -> Routes {
     reporter.set_serving::<HistoryServiceServer<Service>>().await;
     reporter.set_serving::<QueueServiceServer<queue::Topics>>().await;
     reporter.set_serving::<MetaServiceServer<meta::Tree>>().await;
+    reporter.set_serving::<CheckpointServiceServer<checkpoints::Checkpoints>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(tideline_wire::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -42,6 +49,7 @@ pub(crate) async fn routes(gateway: Gateway) -> Routes {
     Routes::new(history)
         .add_service(topics)
         .add_service(tree)
+        .add_service(places)
         .add_service(health)
         .add_service(reflection)
 }

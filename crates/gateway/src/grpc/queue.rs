@@ -46,6 +46,8 @@ macro_rules! plain {
     }};
 }
 
+pub(super) use plain;
+
 #[tonic::async_trait]
 impl QueueService for Topics {
     async fn list_topics(

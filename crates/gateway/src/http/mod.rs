@@ -6,6 +6,7 @@
 //! browsers' preflights, names each request and compresses what is worth it.
 
 mod admin;
+mod checkpoints;
 mod danmaku;
 mod door;
 mod face;
@@ -179,6 +180,13 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         )
         .route("/v1/meta/subtrees", on(GET, Op::MetaRead, tree::subtrees))
         .route("/v1/meta/nodes", on(GET, Op::MetaRead, tree::node))
+        .route("/v1/topics/{topic}/checkpoints", on(GET, Op::Topics, checkpoints::list))
+        .route(
+            "/v1/topics/{topic}/checkpoints/{consumer}",
+            on(GET, Op::Topics, checkpoints::get)
+                .merge(on(PUT, Op::Checkpoint, checkpoints::keep))
+                .merge(on(DELETE, Op::Checkpoint, checkpoints::forget)),
+        )
         .route("/v1/live", on(GET, Op::Live, live::connect))
         .route("/v1/tickets", on(POST, Op::Ticket, tokens::ticket))
         .route(

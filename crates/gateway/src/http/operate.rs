@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use tideline_danmaku::owner::Stats as DanmakuStats;
 use tideline_history::owner::Stats as HistoryStats;
+use tideline_meta::ask::Subtree;
 use tideline_types::PartitionId;
 
 use super::door;
@@ -118,9 +119,26 @@ impl Gateway {
             let labels = format_args!("topic=\"{name}\"");
             line(out, format_args!("tideline_topic_egress_bytes_total{{{labels}}} {bytes}"));
         }
+        self.write_tree(out);
         let ready = if self.ready().is_ok() { 1.0 } else { 0.0 };
         gauge(out, "tideline_ready", "1 while writes are taken.", ready);
         self.write_hook(out);
+    }
+
+    fn write_tree(&self, out: &mut String) {
+        let Some(meta) = self.inner.meta.get() else { return };
+        let subtrees = meta.subtrees();
+        let mut sum_of = |name: &str, help: &str, of: fn(&Subtree) -> u64| {
+            gauge(out, name, help, subtrees.iter().map(of).sum::<u64>() as f64);
+        };
+        sum_of("tideline_meta_subtrees", "Subtrees of the metadata tree.", |_| 1);
+        sum_of("tideline_meta_nodes", "Nodes in them.", |s| s.nodes);
+        sum_of("tideline_meta_bytes", "What these count against quotas.", |s| s.bytes);
+        sum_of("tideline_meta_sessions", "Sessions that have not ended.", |s| s.sessions);
+        sum_of("tideline_meta_observers", "Observers that wait for a change.", |s| s.observers);
+        sum_of("tideline_meta_rest_bytes", "Bytes of changes that are not yet in rows.", |s| {
+            s.unrested_bytes
+        });
     }
 
     fn write_hook(&self, out: &mut String) {

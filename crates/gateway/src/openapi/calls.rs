@@ -219,6 +219,14 @@ calls! {
           ("after", Type::String, "The name of the child after which the page begins."),
           ("limit", Type::Integer, "Children, 1 to 1,000; 100 if not said.")],
         NO_HEADERS, None, ("200", Some((JSON, "MetaPage")));
+    "checkpoints" Get "/v1/topics/{topic}/checkpoints" "Consumers of a topic that have their places kept, where each goes on, and how far that is from the end; and who owns a partition by a lease.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Checkpoints")));
+    "checkpoint" Get "/v1/topics/{topic}/checkpoints/{consumer}" "One of them.",
+        NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "Checkpoint")));
+    "keepCheckpoint" Put "/v1/topics/{topic}/checkpoints/{consumer}" "Keeps where a consumer goes on (service); durable when answered. Partitions that are not named stay; one that would go back is refused (409).",
+        NO_QUERY, NO_HEADERS, Some((JSON, "Checkpoint")), ("204", None);
+    "forgetCheckpoint" Delete "/v1/topics/{topic}/checkpoints/{consumer}" "Forgets it; the consumer begins anew (service).",
+        NO_QUERY, NO_HEADERS, None, ("204", None);
     "live" Get "/v1/live" "A WebSocket for heartbeats up and what happens down: frames in JSON \
         (subprotocol `tideline.v1.json`, the default) or protobuf (`tideline.v1.pb`).",
         &[("ticket", Type::String, "Where a header cannot be set.")],

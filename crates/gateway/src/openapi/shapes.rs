@@ -357,6 +357,40 @@ struct NewRecords {
     records: Vec<NewRecord>,
 }
 
+/// Where a consumer goes on.
+#[derive(ToSchema)]
+struct Checkpoint {
+    /// In answers.
+    consumer: Option<String>,
+    partitions: Vec<CheckpointPlace>,
+}
+
+/// Where it goes on in one partition.
+#[derive(ToSchema)]
+struct CheckpointPlace {
+    partition: u16,
+    /// incarnation-epoch-seq of the record that is next: what `covered.to` says.
+    next: String,
+    /// In answers: how many numbers come from there to the end.
+    lag: Option<u64>,
+}
+
+/// Every consumer of a topic, and who owns a partition of it.
+#[derive(ToSchema)]
+struct Checkpoints {
+    checkpoints: Vec<Checkpoint>,
+    owners: Vec<Owner>,
+}
+
+/// Who writes a partition by a lease.
+#[derive(ToSchema)]
+struct Owner {
+    owner: String,
+    partition: u16,
+    /// Grows from each owner to the next.
+    token: u64,
+}
+
 /// Where the records stand, in order, each as incarnation-epoch-seq.
 #[derive(ToSchema)]
 struct Positions {
@@ -479,7 +513,7 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     all!(
         Mark Marks Batch Rejected Written First BatchWritten Row List Count Day Days Progress
         ProgressList Key Keys Deleted Settings Restored Item KeyedItem Items Stored PartitionBounds
-        Topic Topics TopicReader TopicReaders NewTopic Operator Sample Counter NewRecord NewRecords Positions MetaSubtrees MetaSubtree MetaPage MetaNode Ticket NewToken Token Tokens UserLine BackupTo
+        Topic Topics TopicReader TopicReaders NewTopic Operator Sample Counter NewRecord NewRecords Checkpoint CheckpointPlace Checkpoints Owner Positions MetaSubtrees MetaSubtree MetaPage MetaNode Ticket NewToken Token Tokens UserLine BackupTo
         Problem
     )
 }

@@ -17,7 +17,7 @@ pub(super) use import::ImportCommand;
 pub use example::{ExampleArgs, ExampleCommand, StreamsArgs};
 pub use export::{ExportArgs, ExportCommand, ExportDanmakuArgs, ExportFormat};
 pub use import::{DanmakuArgs, FlagsArgs, HistoryArgs, ImportFormat};
-pub use meta::{MetaArgs, MetaCommand, SubtreeCommand};
+pub use meta::{MetaArgs, MetaCommand, OwnArgs, SubtreeCommand};
 pub use tier::TierArgs;
 pub use topic::{DigestArgs, TopicArgs, TopicCommand};
 

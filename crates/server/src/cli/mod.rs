@@ -19,9 +19,9 @@ use args::{Cli, Command, ImportCommand};
 pub use args::{
     BackupArgs, BenchArgs, CheckArgs, ConfigArgs, ConfigCommand, DanmakuArgs, DigestArgs,
     ExampleArgs, ExampleCommand, ExportArgs, ExportCommand, ExportDanmakuArgs, ExportFormat,
-    FlagsArgs, HistoryArgs, ImportFormat, LayerArgs, MetaArgs, MetaCommand, RestoreArgs, ServeArgs,
-    ServerArgs, StreamsArgs, SubtreeCommand, TierArgs, TokenArgs, TokenCommand, TopicArgs,
-    TopicCommand,
+    FlagsArgs, HistoryArgs, ImportFormat, LayerArgs, MetaArgs, MetaCommand, OwnArgs, RestoreArgs,
+    ServeArgs, ServerArgs, StreamsArgs, SubtreeCommand, TierArgs, TokenArgs, TokenCommand,
+    TopicArgs, TopicCommand,
 };
 
 /// Why a command did not do what it was asked.

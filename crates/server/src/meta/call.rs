@@ -2,6 +2,8 @@
 
 use tideline_wire::meta_v1 as v1;
 use tideline_wire::meta_v1::meta_service_client::MetaServiceClient;
+use tideline_wire::queue_v1 as queue;
+use tideline_wire::queue_v1::queue_service_client::QueueServiceClient;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
@@ -12,8 +14,10 @@ use crate::cli::{Failure, MetaArgs};
 const ANSWER_BYTES_MAX: usize = 1 << 30;
 
 /// A running server.
+#[derive(Clone)]
 pub(super) struct Client {
     tree: MetaServiceClient<Channel>,
+    topics: QueueServiceClient<Channel>,
     token: Option<MetadataValue<Ascii>>,
 }
 
@@ -25,9 +29,10 @@ impl Client {
         let bearer = args.token.as_ref().map(|token| format!("Bearer {token}").parse());
         let token =
             bearer.transpose().map_err(|_| Failure::Usage("--token: not a token".into()))?;
-        let tree = MetaServiceClient::new(endpoint.connect_lazy())
-            .max_decoding_message_size(ANSWER_BYTES_MAX);
-        Ok(Self { tree, token })
+        let channel = endpoint.connect_lazy();
+        let topics = QueueServiceClient::new(channel.clone());
+        let tree = MetaServiceClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        Ok(Self { tree, topics, token })
     }
 
     /// One call.
@@ -39,14 +44,44 @@ impl Client {
             Request<Q>,
         ) -> Result<Response<A>, Status>,
     ) -> Result<A, Failure> {
+        self.try_call(message, run).await.map_err(|status| refused(&status))
+    }
+
+    /// One call, for who can do something about a refusal.
+    pub(super) async fn try_call<Q, A>(
+        &mut self,
+        message: Q,
+        run: impl AsyncFnOnce(
+            &mut MetaServiceClient<Channel>,
+            Request<Q>,
+        ) -> Result<Response<A>, Status>,
+    ) -> Result<A, Status> {
+        let request = self.request(message);
+        run(&mut self.tree, request).await.map(Response::into_inner)
+    }
+
+    fn request<Q>(&self, message: Q) -> Request<Q> {
         let mut request = Request::new(message);
         if let Some(token) = &self.token {
             request.metadata_mut().insert("authorization", token.clone());
         }
-        run(&mut self.tree, request)
-            .await
-            .map(Response::into_inner)
-            .map_err(|status| refused(&status))
+        request
+    }
+
+    /// The node at `path`.
+    pub(super) async fn node(&mut self, path: &str) -> Result<Option<v1::Node>, Failure> {
+        let request = v1::GetRequest { path: path.to_owned() };
+        let found = self.call(request, async |tree, request| tree.get(request).await).await?;
+        Ok(found.node)
+    }
+
+    /// Appends records.
+    pub(super) async fn produce(
+        &mut self,
+        message: queue::ProduceRequest,
+    ) -> Result<queue::ProduceResponse, Status> {
+        let request = self.request(message);
+        self.topics.produce(request).await.map(Response::into_inner)
     }
 
     /// One operation.

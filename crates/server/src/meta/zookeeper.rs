@@ -30,8 +30,10 @@ pub(super) enum Error {
 const WAIT: Duration = Duration::from_secs(10);
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 const NO_NODE: i32 = -101;
+const NO_AUTH: i32 = -102;
 
 const GET_DATA: i32 = 4;
+const GET_ACL: i32 = 6;
 const GET_CHILDREN: i32 = 8;
 const CLOSE: i32 = -11;
 
@@ -40,8 +42,30 @@ const CLOSE: i32 = -11;
 pub(super) struct Found {
     /// What it holds; none is empty.
     pub(super) data: Vec<u8>,
-    /// It goes with somebody's session.
-    pub(super) ephemeral: bool,
+    /// How long it stays.
+    pub(super) stays: Stays,
+}
+
+/// How long a node stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stays {
+    /// Until somebody removes it.
+    Forever,
+    /// As long as somebody's session.
+    Session,
+    /// Until it has no children, or was not written for a time.
+    UntilIdle,
+}
+
+/// What came of asking for a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told<T> {
+    /// This.
+    Found(T),
+    /// It is not there.
+    Gone,
+    /// Its ACL does not let us.
+    Hidden,
 }
 
 /// A session.
@@ -72,16 +96,23 @@ impl ZooKeeper {
         Ok(this)
     }
 
-    /// The names of the children of `path`; `None` if it is not there.
-    pub(super) async fn children(&mut self, path: &str) -> Result<Option<Vec<String>>, Error> {
-        let Some(answer) = self.ask(GET_CHILDREN, path).await? else { return Ok(None) };
-        read_children(&answer).map(Some)
+    /// The names of the children of `path`, in order.
+    pub(super) async fn children(&mut self, path: &str) -> Result<Told<Vec<String>>, Error> {
+        let mut told = self.ask(GET_CHILDREN, path, true, read_children).await?;
+        if let Told::Found(names) = &mut told {
+            names.sort_unstable();
+        }
+        Ok(told)
     }
 
-    /// The node at `path`; `None` if it is not there.
-    pub(super) async fn get(&mut self, path: &str) -> Result<Option<Found>, Error> {
-        let Some(answer) = self.ask(GET_DATA, path).await? else { return Ok(None) };
-        read_data(&answer).map(Some)
+    /// The node at `path`.
+    pub(super) async fn get(&mut self, path: &str) -> Result<Told<Found>, Error> {
+        self.ask(GET_DATA, path, true, read_data).await
+    }
+
+    /// Whether everybody may do everything with the node at `path`.
+    pub(super) async fn is_open(&mut self, path: &str) -> Result<Told<bool>, Error> {
+        self.ask(GET_ACL, path, false, read_acl).await
     }
 
     /// Ends the session.
@@ -90,13 +121,20 @@ impl ZooKeeper {
         self.send(&message).await
     }
 
-    async fn ask(&mut self, kind: i32, path: &str) -> Result<Option<Vec<u8>>, Error> {
+    /// Asks about `path`, without a watch where the call `can_watch`.
+    async fn ask<T>(
+        &mut self,
+        kind: i32,
+        path: &str,
+        can_watch: bool,
+        read: impl FnOnce(&[u8]) -> Result<T, Error>,
+    ) -> Result<Told<T>, Error> {
         let number = self.next;
         self.next += 1;
         let mut message = [number.to_be_bytes(), kind.to_be_bytes()].concat();
         message.extend((path.len() as i32).to_be_bytes());
         message.extend(path.as_bytes());
-        message.push(0);
+        message.extend(can_watch.then_some(0));
         self.send(&message).await?;
         loop {
             let answer = self.receive().await?;
@@ -105,8 +143,9 @@ impl ZooKeeper {
             match (of == number, error) {
                 // A ping's answer, or an event.
                 (false, _) => {}
-                (true, 0) => return Ok(Some(reader.0.to_vec())),
-                (true, NO_NODE) => return Ok(None),
+                (true, 0) => return read(reader.0).map(Told::Found),
+                (true, NO_NODE) => return Ok(Told::Gone),
+                (true, NO_AUTH) => return Ok(Told::Hidden),
                 (true, error) => return Err(Error::Refused(error)),
             }
         }
@@ -143,8 +182,27 @@ fn read_data(answer: &[u8]) -> Result<Found, Error> {
     let data = reader.bytes()?.to_vec();
     // czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner.
     reader.take(44)?;
-    Ok(Found { data, ephemeral: reader.i64()? != 0 })
+    let stays = match reader.i64()? {
+        0 => Stays::Forever,
+        // A container, or a node with a time to live.
+        i64::MIN | -0x0100_0000_0000_0000..=-1 => Stays::UntilIdle,
+        _ => Stays::Session,
+    };
+    Ok(Found { data, stays })
 }
+
+fn read_acl(answer: &[u8]) -> Result<bool, Error> {
+    let mut reader = Reader(answer);
+    let mut open = false;
+    for _ in 0..reader.i32()?.max(0) {
+        let (allowed, scheme, id) = (reader.i32()?, reader.string()?, reader.string()?);
+        open |= allowed & ALL == ALL && scheme == "world" && id == "anyone";
+    }
+    Ok(open)
+}
+
+/// Read, write, create, delete, administer.
+const ALL: i32 = 0b1_1111;
 
 struct Reader<'a>(&'a [u8]);
 
@@ -178,7 +236,7 @@ impl<'a> Reader<'a> {
 
 /// For fuzzing: what a server answers.
 pub(crate) fn fuzz_answer(bytes: &[u8]) {
-    _ = (read_children(bytes), read_data(bytes));
+    _ = (read_children(bytes), read_data(bytes), read_acl(bytes));
 }
 
 #[cfg(test)]
@@ -189,13 +247,28 @@ mod tests {
     fn answers_are_read_as_they_are_written_there() {
         let children = b"\0\0\0\x02\0\0\0\x01a\0\0\0\x02bc";
         assert_eq!(read_children(children).unwrap(), ["a", "bc"]);
-        let mut data = b"\0\0\0\x02hi".to_vec();
-        data.extend([0; 44]);
-        data.extend(7_i64.to_be_bytes());
-        data.extend([0; 16]);
-        assert_eq!(read_data(&data).unwrap(), Found { data: b"hi".to_vec(), ephemeral: true });
+        for (owner, stays) in [
+            (0, Stays::Forever),
+            (7, Stays::Session),
+            // Server 200 of an ensemble began it.
+            (-0x3800_0000_0000_0000, Stays::Session),
+            (i64::MIN, Stays::UntilIdle),
+            (-0x0100_0000_0000_0000 + 60_000, Stays::UntilIdle),
+        ] {
+            let mut data = b"\0\0\0\x02hi".to_vec();
+            data.extend([0; 44]);
+            data.extend(i64::to_be_bytes(owner));
+            data.extend([0; 16]);
+            assert_eq!(read_data(&data).unwrap(), Found { data: b"hi".to_vec(), stays });
+        }
         let none = [&[0xff; 4][..], &[0; 68]].concat();
-        assert_eq!(read_data(&none).unwrap(), Found { data: Vec::new(), ephemeral: false });
+        let stays = Stays::Forever;
+        assert_eq!(read_data(&none).unwrap(), Found { data: Vec::new(), stays });
+        let acl = |allowed: u8| {
+            let who = b"\0\0\0\x05world\0\0\0\x06anyone";
+            read_acl(&[&b"\0\0\0\x01\0\0\0"[..], &[allowed], who].concat()).unwrap()
+        };
+        assert_eq!((acl(31), acl(1)), (true, false));
     }
 
     #[test]

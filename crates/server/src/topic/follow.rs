@@ -1,4 +1,4 @@
-//! `tideline topic follow`: a topic in a file, each record once.
+//! `tideline topic follow --into`: a topic in a file, each record once.
 //!
 //! The file is a view of the topic: a first line that says of which, records, and
 //! after each run of them a line that says how far a partition is covered. Both come to rest together, for
@@ -26,10 +26,12 @@ const WAITING_MAX: usize = 64;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// One answer.
-struct Answer {
-    partition: u16,
-    records: Vec<String>,
-    to: String,
+pub(super) struct Answer {
+    pub(super) partition: u16,
+    /// As they are printed.
+    pub(super) records: Vec<String>,
+    /// What is to be asked for next.
+    pub(super) to: String,
 }
 
 /// How far a partition is covered: what is to be asked for next.
@@ -47,18 +49,8 @@ pub(super) async fn run(
     into: &Path,
     from: &str,
 ) -> Result<(), Failure> {
-    let request = || client.request(Method::GET, &path(topic));
-    let answer = client.send_patiently(request).await?;
-    let found: Partitions = answer.json().await.map_err(|e| Failure::failed("topic", e))?;
     let (mut file, places) = open(topic, into)?;
-    let (tell, mut told) = mpsc::channel(WAITING_MAX);
-    for partition in 0..found.partitions {
-        let from = places.get(&partition).cloned().unwrap_or_else(|| from.to_owned());
-        let base = records_of(topic, partition);
-        let reader = Reader { client: client.clone(), partition, base, from, tell: tell.clone() };
-        tokio::spawn(reader.read());
-    }
-    drop(tell);
+    let mut told = read_all(&client, topic, &places, from, TAIL_WAIT_MS).await?;
     eprintln!("following {topic} into {}", into.display());
     while let Some(answer) = told.recv().await {
         let mut lines = String::new();
@@ -71,6 +63,29 @@ pub(super) async fn run(
         written.map_err(|e| Failure::failed(into.display(), e))?;
     }
     Ok(())
+}
+
+/// Reads every partition from its place on, or from `from`; an answer comes at
+/// the latest after `wait_ms`, also if there is no record in it.
+pub(super) async fn read_all(
+    client: &Client,
+    topic: &str,
+    places: &BTreeMap<u16, String>,
+    from: &str,
+    wait_ms: u64,
+) -> Result<mpsc::Receiver<Result<Answer, Failure>>, Failure> {
+    let request = || client.request(Method::GET, &path(topic));
+    let answer = client.send_patiently(request).await?;
+    let found: Partitions = answer.json().await.map_err(|e| Failure::failed("topic", e))?;
+    let (tell, told) = mpsc::channel(WAITING_MAX);
+    for partition in 0..found.partitions {
+        let from = places.get(&partition).cloned().unwrap_or_else(|| from.to_owned());
+        let base = records_of(topic, partition);
+        let (client, tell) = (client.clone(), tell.clone());
+        let reader = Reader { client, partition, base, from, wait_ms, tell };
+        tokio::spawn(reader.read());
+    }
+    Ok(told)
 }
 
 fn put(lines: &mut String, answer: Answer) {
@@ -130,6 +145,7 @@ struct Reader {
     partition: u16,
     base: String,
     from: String,
+    wait_ms: u64,
     tell: mpsc::Sender<Result<Answer, Failure>>,
 }
 
@@ -162,7 +178,7 @@ impl Reader {
 
     /// One answer; `None` if the server was away, or went away.
     async fn once(&self) -> Result<Option<(Vec<String>, Covered)>, Failure> {
-        match range(&self.client, &self.base, &self.from, TAIL_WAIT_MS).await {
+        match range(&self.client, &self.base, &self.from, self.wait_ms).await {
             Ok(range) => Ok(range),
             Err(CallError::Unreachable { .. }) => Ok(None),
             Err(CallError::Refused { status, .. }) if is_for_later(status) => Ok(None),

@@ -2,12 +2,16 @@
 //! what it answers, what is left after it was killed.
 
 mod backup;
+mod checkpoints;
 mod cli;
 mod comments;
 mod import;
 mod meta;
+mod observers;
+mod owners;
 mod program;
 mod serve;
 mod streams;
 mod tiers;
 mod tokens;
+mod zookeeper;

@@ -17,12 +17,12 @@ use tonic::transport::{Channel, Endpoint};
 use crate::program::{Server, ok, run, tideline};
 
 /// An address that nobody listens on.
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     socket.local_addr().expect("it is bound").to_string()
 }
 
-fn start(data: &Path, grpc: &str) -> Server {
+pub(crate) fn start(data: &Path, grpc: &str) -> Server {
     let mut command = tideline(&["serve", "--http", "127.0.0.1:0", "--grpc", grpc]);
     command.arg("--data").arg(data);
     Server::spawn(command)
@@ -83,7 +83,7 @@ const KILLS: u64 = 3;
 /// Calls begun and answered, between two kills.
 const BETWEEN_KILLS: u64 = 300;
 
-fn client(grpc: &str) -> MetaServiceClient<Channel> {
+pub(crate) fn client(grpc: &str) -> MetaServiceClient<Channel> {
     let endpoint = Endpoint::from_shared(format!("http://{grpc}")).expect("an address");
     MetaServiceClient::new(endpoint.connect_lazy())
 }

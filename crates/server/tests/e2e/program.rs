@@ -40,6 +40,8 @@ pub(crate) struct Server {
     pub(crate) banner: Vec<String>,
     /// `http://127.0.0.1:port`
     pub(crate) base: String,
+    /// The same for gRPC.
+    pub(crate) grpc: String,
     token: Option<String>,
 }
 
@@ -70,8 +72,9 @@ impl Server {
             line.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned)
         };
         let base = after("HTTP").unwrap_or_else(|| panic!("it did not start: {banner:?}"));
+        let grpc = format!("http://{}", after("gRPC").unwrap_or_default());
         let token = after("export TIDELINE_TOKEN=");
-        Self { child, base, token, banner }
+        Self { child, base, grpc, token, banner }
     }
 
     /// The admin token that a first start printed.
@@ -103,6 +106,11 @@ impl Server {
     /// Runs a command against this server and demands success.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         ok(&self.at(args))
+    }
+
+    /// Runs `tideline meta ARGS…` against this server and demands success.
+    pub(crate) fn meta(&self, args: &[&str]) -> String {
+        ok(&[&["meta", "--grpc", &self.grpc], args].concat())
     }
 
     /// One call: status and body.

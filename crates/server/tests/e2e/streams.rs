@@ -50,6 +50,8 @@ fn a_derived_topic_is_the_same_after_both_are_killed() {
 
     let server = Server::start(&data, &[]);
     assert_eq!(tail(&server, "ended"), all);
+    let kept = server.meta(&["get", "/tideline/topics/ended", "--json"]);
+    assert!(kept.contains("\"modified\":2"), "declared, and declared again: {kept}");
     let described = server.ok(&["topic", "describe", "ended"]);
     assert!(described.contains("derived from history"), "{described}");
     assert!(described.contains("\"filter\":\"value.finished\""), "{described}");

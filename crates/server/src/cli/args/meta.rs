@@ -11,6 +11,7 @@ Examples:
   tideline meta get /apps/feed/limit
   tideline meta ls /apps/feed
   tideline meta watch /apps/feed                   every change, as it happens
+  ./events | tideline meta own feed --topic clicks  a writer that others stand by for
   tideline meta import --zookeeper 127.0.0.1:2181/feed /apps/feed")]
 pub struct MetaArgs {
     /// What to do.
@@ -97,12 +98,37 @@ pub enum MetaCommand {
         /// Where it goes; declared if it is not
         into: String,
     },
+    /// Append lines of standard input to a partition, as its only owner
+    Own(OwnArgs),
     /// List, declare and drop subtrees
     Subtree {
         /// What to do
         #[command(subcommand)]
         command: SubtreeCommand,
     },
+}
+
+/// `tideline meta own`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Waits until nobody else holds NAME, begins with a record that shuts out those
+before, and prints each line with its place once it is on disk. One that was
+stopped and wakes up after it was taken over acknowledges nothing, and fails.")]
+pub struct OwnArgs {
+    /// The name of the lease, under /tideline/owners
+    pub name: String,
+    /// The topic
+    #[arg(long)]
+    pub topic: String,
+    /// The partition
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub partition: u16,
+    /// The key of every record
+    #[arg(long, default_value = "")]
+    pub key: String,
+    /// Another may take over when this one was silent for so long
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    pub lease_ms: u32,
 }
 
 /// The verbs of `tideline meta subtree`.

@@ -16,6 +16,7 @@ Examples:
   tideline topic create finished --source history \
     --operator '{\"filter\":\"value.finished\",\"key\":\"value.id\",\"counter\":{\"add\":\"1\"}}'
   tideline topic follow finished --into finished.ndjson
+  tideline topic follow finished --checkpoint rewards | ./pay
   tideline topic rm clicks")]
 pub struct TopicArgs {
     /// What to do.
@@ -116,7 +117,8 @@ pub enum TopicCommand {
         #[arg(long)]
         no_follow: bool,
     },
-    /// Append records to a file as they come; begun again, go on where it ended
+    /// Hand on records as they come; begun again, go on where it ended
+    #[command(group(clap::ArgGroup::new("place").required(true).args(["into", "checkpoint"])))]
     Follow {
         /// Its name
         topic: String,
@@ -124,8 +126,12 @@ pub enum TopicCommand {
         /// lines that say how far the ones before them go. Synced. What was cut
         /// off by a kill is taken away and read again
         #[arg(long, value_name = "FILE")]
-        into: std::path::PathBuf,
-        /// Where a new file begins: earliest, latest, or a time in ms
+        into: Option<std::path::PathBuf>,
+        /// To standard output, as this consumer: the server keeps where it is. After
+        /// a kill some records are printed a second time
+        #[arg(long, value_name = "NAME")]
+        checkpoint: Option<String>,
+        /// Where a new one begins: earliest, latest, or a time in ms
         #[arg(long, value_name = "PLACE", default_value = "earliest")]
         from: String,
     },
