@@ -4,7 +4,8 @@
 //! sequential names go on above those that come. Left out are ephemeral nodes,
 //! which belong to a session over there, and what ours would not take or theirs
 //! does not show, with all that is below it; each is counted, and the first of
-//! each kind are named. Versions start anew. The import is a copy of a tree
+//! each kind are named. Versions start anew, and containers and nodes with a time
+//! to live, which a server does not tell from others, stay. The import is a copy of a tree
 //! that may change under it: stop its writers first if it must be of one moment.
 
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use tideline_types::limits::META_VALUE_BYTES_MAX;
 use tideline_wire::meta_v1 as v1;
 
 use super::call::Client;
-use super::zookeeper::{Stays, Told, ZooKeeper};
+use super::zookeeper::{Told, ZooKeeper};
 use crate::cli::Failure;
 
 /// Operations of one call.
@@ -80,16 +81,13 @@ pub(super) async fn run(client: &mut Client, from: &str, into: &str) -> Result<(
                     continue;
                 }
             };
-            if found.stays == Stays::Session {
+            if found.ephemeral {
                 report.ephemeral.add(&there);
             } else if found.data.len() > META_VALUE_BYTES_MAX {
                 report.too_large.add(&there);
             } else if Path::new(&target).is_err() {
                 report.bad_path.add(&there);
             } else {
-                if found.stays == Stays::UntilIdle {
-                    report.until_idle.add(&there);
-                }
                 let create = v1::Create {
                     path: target,
                     value: found.data.into(),
@@ -115,7 +113,6 @@ struct Report {
     bad_path: Kind,
     hidden: Kind,
     with_acl: Kind,
-    until_idle: Kind,
 }
 
 /// Nodes of one kind: how many, and the first.
@@ -142,7 +139,6 @@ impl Report {
             (&self.bad_path, "left out: no path here"),
             (&self.hidden, "left out: their ACL does not show them"),
             (&self.with_acl, "imported without their ACL"),
-            (&self.until_idle, "imported to stay: containers, and nodes with a time to live"),
         ];
         for (kind, what) in kinds.into_iter().filter(|(kind, _)| kind.count > 0) {
             let more = if kind.count as usize > kind.first.len() { ", …" } else { "" };

@@ -42,19 +42,8 @@ const CLOSE: i32 = -11;
 pub(super) struct Found {
     /// What it holds; none is empty.
     pub(super) data: Vec<u8>,
-    /// How long it stays.
-    pub(super) stays: Stays,
-}
-
-/// How long a node stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stays {
-    /// Until somebody removes it.
-    Forever,
-    /// As long as somebody's session.
-    Session,
-    /// Until it has no children, or was not written for a time.
-    UntilIdle,
+    /// It goes with somebody's session.
+    pub(super) ephemeral: bool,
 }
 
 /// What came of asking for a node.
@@ -182,13 +171,10 @@ fn read_data(answer: &[u8]) -> Result<Found, Error> {
     let data = reader.bytes()?.to_vec();
     // czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner.
     reader.take(44)?;
-    let stays = match reader.i64()? {
-        0 => Stays::Forever,
-        // A container, or a node with a time to live.
-        i64::MIN | -0x0100_0000_0000_0000..=-1 => Stays::UntilIdle,
-        _ => Stays::Session,
-    };
-    Ok(Found { data, stays })
+    // A container, or a node with a time to live, stays; servers show most of
+    // them as any other.
+    let stays = |owner| matches!(owner, 0 | i64::MIN | -0x0100_0000_0000_0000..=-1);
+    Ok(Found { data, ephemeral: !stays(reader.i64()?) })
 }
 
 fn read_acl(answer: &[u8]) -> Result<bool, Error> {
@@ -247,23 +233,22 @@ mod tests {
     fn answers_are_read_as_they_are_written_there() {
         let children = b"\0\0\0\x02\0\0\0\x01a\0\0\0\x02bc";
         assert_eq!(read_children(children).unwrap(), ["a", "bc"]);
-        for (owner, stays) in [
-            (0, Stays::Forever),
-            (7, Stays::Session),
+        for (owner, ephemeral) in [
+            (0, false),
+            (7, true),
             // Server 200 of an ensemble began it.
-            (-0x3800_0000_0000_0000, Stays::Session),
-            (i64::MIN, Stays::UntilIdle),
-            (-0x0100_0000_0000_0000 + 60_000, Stays::UntilIdle),
+            (-0x3800_0000_0000_0000, true),
+            (i64::MIN, false),
+            (-0x0100_0000_0000_0000 + 60_000, false),
         ] {
             let mut data = b"\0\0\0\x02hi".to_vec();
             data.extend([0; 44]);
             data.extend(i64::to_be_bytes(owner));
             data.extend([0; 16]);
-            assert_eq!(read_data(&data).unwrap(), Found { data: b"hi".to_vec(), stays });
+            assert_eq!(read_data(&data).unwrap(), Found { data: b"hi".to_vec(), ephemeral });
         }
         let none = [&[0xff; 4][..], &[0; 68]].concat();
-        let stays = Stays::Forever;
-        assert_eq!(read_data(&none).unwrap(), Found { data: Vec::new(), stays });
+        assert_eq!(read_data(&none).unwrap(), Found { data: Vec::new(), ephemeral: false });
         let acl = |allowed: u8| {
             let who = b"\0\0\0\x05world\0\0\0\x06anyone";
             read_acl(&[&b"\0\0\0\x01\0\0\0"[..], &[allowed], who].concat()).unwrap()

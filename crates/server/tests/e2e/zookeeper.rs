@@ -186,7 +186,6 @@ fn a_tree_of_zookeeper_comes_over_and_what_does_not_is_named() {
         "1 left out: over the limit of a value (/feed/large)",
         "1 left out: their ACL does not show them (/feed/secret)",
         "1 imported without their ACL (/feed/read-only)",
-        "1 imported to stay: containers, and nodes with a time to live (/feed/locks)",
     ] {
         assert!(said.lines().any(|said| said == line), "{line:?} is not in: {said}");
     }
