@@ -328,6 +328,17 @@ impl From<tideline_queue::FetchError> for Problem {
     }
 }
 
+impl From<tideline_tier::GetError> for Problem {
+    fn from(error: tideline_tier::GetError) -> Self {
+        use tideline_tier::GetError;
+        match error {
+            GetError::NotWhole(_) => Self::overloaded(error.to_string(), Duration::from_secs(1)),
+            GetError::NoPartition(_) => Self::new(Code::NotFound, error.to_string()),
+            GetError::Store(error) => error.into(),
+        }
+    }
+}
+
 impl From<crate::auth::TokenError> for Problem {
     fn from(error: crate::auth::TokenError) -> Self {
         use crate::auth::TokenError;

@@ -109,7 +109,7 @@ impl Bound {
 
 /// Takes connections until `stopped` says so, then waits for them to end;
 /// false if some had to be cut.
-async fn accept(
+pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
     options: &ServerOptions,

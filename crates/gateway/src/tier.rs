@@ -1,4 +1,4 @@
-//! The face of a tier: what keys have, and its hot keys as a topic, over gRPC.
+//! The face of a tier: what keys have, over gRPC and HTTP, and its hot keys as a topic.
 //!
 //! A process of its own serves it, beside none of the other faces. Calls are few
 //! and short but for `Snapshot` and `Subscribe`, which hold nothing but a
@@ -6,25 +6,29 @@
 
 mod answers;
 mod hot;
+mod http;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-use tideline_tier::{GetError, Tier};
+use tideline_tier::Tier;
 use tideline_types::{PartitionId, Position};
+use tideline_wire::Code;
 use tideline_wire::queue_v1::queue_service_server::QueueServiceServer;
 use tideline_wire::tier_v1 as v1;
 use tideline_wire::tier_v1::tier_service_server::TierServiceServer;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::Status;
 use tonic::metadata::MetadataMap;
-use tonic::transport::Server;
+use tonic::service::Routes;
 
 use crate::ServeError;
+use crate::options::ServerOptions;
+use crate::problem::Problem;
+use crate::serve::accept;
 
 /// A tier's address, bound and not yet answering.
 pub struct BoundTier {
@@ -65,59 +69,54 @@ impl BoundTier {
         self.address
     }
 
-    /// Answers until `stop` ends. False if a connection broke the listening.
+    /// Answers until `stop` ends, then lets calls under way end. Returns true if
+    /// all of them did in time.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let Self { listener, face, stopping, .. } = self;
-        let stop = async move {
-            stop.await;
-            stopping.send_replace(true);
-        };
-        let served = Server::builder()
-            .tcp_nodelay(true)
-            .http2_keepalive_interval(Some(std::time::Duration::from_secs(30)))
-            .add_service(TierServiceServer::new(face.clone()))
-            .add_service(QueueServiceServer::new(hot::HotTopic { face }))
-            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop);
-        served.await.is_ok()
+        let services = Routes::new(TierServiceServer::new(face.clone()))
+            .add_service(QueueServiceServer::new(hot::HotTopic { face: face.clone() }));
+        let router = services.prepare().into_axum_router().merge(http::routes(face));
+        let options = ServerOptions::default();
+        let mut taking = pin!(accept(listener, router, &options, stopping.subscribe()));
+        tokio::select! {
+            ended = &mut taking => return ended,
+            () = stop => {}
+        }
+        stopping.send_replace(true);
+        taking.await
     }
 }
 
 impl Face {
-    /// Whether the caller may ask.
-    fn admit(&self, metadata: &MetadataMap) -> Result<(), Status> {
+    /// Whether the caller, who shows `authorization`, may ask.
+    fn admit(&self, authorization: Option<&[u8]>) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
-        let shown = metadata.get("authorization").map(|value| value.as_bytes());
-        let shown = shown.and_then(|shown| shown.strip_prefix(b"Bearer "));
+        let shown = authorization.and_then(|shown| shown.strip_prefix(b"Bearer "));
         // Hashes are compared: how long that takes says nothing of the token.
         let fits = shown.is_some_and(|shown| Sha256::digest(shown)[..] == token[..]);
-        if fits { Ok(()) } else { Err(Status::unauthenticated("a token is required")) }
+        let refused = || Problem::new(Code::Unauthenticated, "a token is required");
+        if fits { Ok(()) } else { Err(refused()) }
+    }
+
+    /// The same for a call over gRPC.
+    fn admit_call(&self, metadata: &MetadataMap) -> Result<(), Problem> {
+        self.admit(metadata.get("authorization").map(|value| value.as_bytes()))
     }
 
     /// Runs what reads or writes rows where it holds up nobody.
     async fn run<T: Send + 'static>(
         &self,
         what: impl FnOnce(Tier) -> T + Send + 'static,
-    ) -> Result<T, Status> {
+    ) -> Result<T, Problem> {
         let tier = self.tier.clone();
         let run = tokio::task::spawn_blocking(move || what(tier));
-        run.await.map_err(|_| Status::internal("the tier failed"))
+        run.await.map_err(|_| Problem::internal())
     }
 }
 
-fn refused(error: GetError) -> Status {
-    match error {
-        GetError::NotWhole(_) => Status::unavailable(error.to_string()),
-        GetError::NoPartition(_) => Status::not_found(error.to_string()),
-        GetError::Store(_) => {
-            tracing::error!(%error, "a tier's rows cannot be read");
-            Status::internal("the rows cannot be read")
-        }
-    }
-}
-
-fn partition_of(number: u32) -> Result<PartitionId, Status> {
+fn partition_of(number: u32) -> Result<PartitionId, Problem> {
     let number = u16::try_from(number);
-    number.map(PartitionId).map_err(|_| Status::invalid_argument("partition: too large"))
+    number.map(PartitionId).map_err(|_| Problem::invalid("partition: too large"))
 }
 
 fn position_of(position: Position) -> v1::Position {

@@ -22,7 +22,9 @@ use tideline_types::limits::TIER_HOT_KEYS_MAX;
 use tokio::task::JoinSet;
 
 use crate::cli::{Failure, TierArgs};
+use crate::config::{LogFormat, Logging};
 use crate::folder::DataFolder;
+use crate::logging;
 use keep::Keeper;
 
 /// Which keys are hot is looked at this often.
@@ -49,6 +51,7 @@ pub(crate) async fn run(args: TierArgs) -> Result<(), Failure> {
     let server = source(&args.grpc)?;
     let peers = args.peer.iter().map(|url| source(url)).collect::<Result<Vec<_>, _>>()?;
     let stop = crate::serve::stop_signal()?;
+    logging::start(&Logging { level: "info".into(), format: LogFormat::Text })?;
 
     let folder = DataFolder::open_or_make(&args.data);
     let folder = folder.map_err(|e| Failure::Failed(e.to_string()))?;

@@ -11,7 +11,8 @@ use tideline_wire::tier_v1 as v1;
 use tideline_wire::tier_v1::tier_service_server::TierService;
 use tonic::{Request, Response, Status};
 
-use super::{Face, partition_of, position_of, refused};
+use super::{Face, partition_of, position_of};
+use crate::problem::Problem;
 
 /// Keys that are read at once for a snapshot.
 const PAGE_KEYS: usize = 500;
@@ -24,7 +25,7 @@ impl TierService for Face {
         &self,
         request: Request<v1::DescribeRequest>,
     ) -> Result<Response<v1::DescribeResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit_call(request.metadata())?;
         let part = |standing: tideline_tier::Standing| v1::Part {
             applied: Some(position_of(standing.applied)),
             head: standing.head.0,
@@ -47,20 +48,21 @@ impl TierService for Face {
         &self,
         request: Request<v1::GetRequest>,
     ) -> Result<Response<v1::GetResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit_call(request.metadata())?;
         let keys = request.into_inner().keys;
         if keys.len() > TIER_CALL_KEYS_MAX {
-            return Err(Status::invalid_argument("keys: at most 1,000"));
+            return Err(Problem::invalid("keys: at most 1,000").into());
         }
         let found = self
             .run(move |tier| keys.iter().map(|key| tier.get(key)).collect::<Result<Vec<_>, _>>());
-        let found = found.await?.map_err(refused)?.into_iter().map(|(has, applied)| v1::Found {
-            has: has.map(|has| match has {
-                Has::Counter(n) => v1::found::Has::Counter(n),
-                Has::Value(bytes) => v1::found::Has::Value(bytes),
-            }),
-            applied: Some(position_of(applied)),
-        });
+        let found =
+            found.await?.map_err(Problem::from)?.into_iter().map(|(has, applied)| v1::Found {
+                has: has.map(|has| match has {
+                    Has::Counter(n) => v1::found::Has::Counter(n),
+                    Has::Value(bytes) => v1::found::Has::Value(bytes),
+                }),
+                applied: Some(position_of(applied)),
+            });
         Ok(Response::new(v1::GetResponse { found: found.collect() }))
     }
 
@@ -70,12 +72,12 @@ impl TierService for Face {
         &self,
         request: Request<v1::SnapshotRequest>,
     ) -> Result<Response<Pieces>, Status> {
-        self.admit(request.metadata())?;
+        self.admit_call(request.metadata())?;
         let asked = request.into_inner();
         let partition = partition_of(asked.partition)?;
         if asked.hot {
             let (position, hot) =
-                self.run(move |tier| tier.hot_snapshot(partition)).await?.map_err(refused)?;
+                self.run(move |tier| tier.hot_snapshot(partition)).await?.map_err(Problem::from)?;
             let entries = hot.into_iter().map(|hot| entry(hot.key, hot.has, hot.at));
             let place = Some(position_of(position));
             let whole =
@@ -90,7 +92,7 @@ impl TierService for Face {
                     let more = piece.through.is_none().then_some(walk);
                     Some((Ok(piece), more))
                 }
-                Err(status) => Some((Err(status), None)),
+                Err(problem) => Some((Err(Status::from(problem)), None)),
             }
         });
         Ok(Response::new(Box::pin(pieces)))
@@ -100,10 +102,10 @@ impl TierService for Face {
         &self,
         request: Request<v1::TouchRequest>,
     ) -> Result<Response<v1::TouchResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit_call(request.metadata())?;
         let touched = request.into_inner().touched;
         if touched.len() > TIER_CALL_KEYS_MAX {
-            return Err(Status::invalid_argument("touched: at most 1,000"));
+            return Err(Problem::invalid("touched: at most 1,000").into());
         }
         for touched in touched {
             self.tier.touch(&touched.key, touched.times);
@@ -121,10 +123,10 @@ struct Walk {
 }
 
 impl Walk {
-    async fn next(&mut self) -> Result<v1::SnapshotResponse, Status> {
+    async fn next(&mut self) -> Result<v1::SnapshotResponse, Problem> {
         let (partition, last) = (self.partition, self.last.clone());
         let page = self.face.run(move |tier| piece(&tier, partition, last)).await?;
-        let (position, entries) = page.map_err(refused)?;
+        let (position, entries) = page.map_err(Problem::from)?;
         let after = (!self.begun).then(|| position_of(position));
         self.begun = true;
         let through = entries.is_empty().then(|| position_of(position));

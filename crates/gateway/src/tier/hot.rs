@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt as _, stream};
 use tideline_tier::HotNext;
 use tideline_types::{Epoch, Incarnation, PartitionId, Position, Seq};
+use tideline_wire::Code;
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::from::Place;
 use tideline_wire::queue_v1::queue_service_server::QueueService;
@@ -19,7 +20,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Face, partition_of, refused};
+use super::{Face, partition_of};
+use crate::problem::Problem;
 
 /// A reader hears something this often.
 const HEAD_EVERY: Duration = Duration::from_secs(5);
@@ -34,7 +36,7 @@ pub(super) struct HotTopic {
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 fn not_here<T>() -> Result<Response<T>, Status> {
-    Err(Status::unimplemented("a tier answers Subscribe alone"))
+    Err(Problem::new(Code::MethodNotAllowed, "a tier answers Subscribe alone").into())
 }
 
 #[tonic::async_trait]
@@ -96,17 +98,17 @@ impl QueueService for HotTopic {
         &self,
         request: Request<Streaming<v1::SubscribeRequest>>,
     ) -> Result<Response<Self::SubscribeStream>, Status> {
-        self.face.admit(request.metadata())?;
+        self.face.admit_call(request.metadata())?;
         let mut requests = request.into_inner();
         let first = requests.next().await.transpose()?.and_then(|first| first.request);
         let Some(Asked::Follow(follow)) = first else {
-            return Err(Status::invalid_argument("follow: must be the first message"));
+            return Err(Problem::invalid("follow: must be the first message").into());
         };
         if follow.topic.strip_suffix(".hot") != Some(self.face.tier.topic().as_str()) {
-            return Err(Status::not_found("topic: there is no such topic"));
+            return Err(Problem::new(Code::NotFound, "topic: there is no such topic").into());
         }
         let partition = partition_of(follow.partition)?;
-        let applied = self.face.tier.watch(partition).map_err(refused)?;
+        let applied = self.face.tier.watch(partition).map_err(Problem::from)?;
         let stands = match follow.from.and_then(|from| from.place) {
             Some(Place::After(p)) => Position {
                 incarnation: Incarnation(p.incarnation),
@@ -115,7 +117,7 @@ impl QueueService for HotTopic {
             },
             // The present place: what is hot there is in the snapshot.
             Some(Place::Latest(_)) => self.applied(partition)?,
-            _ => return Err(Status::invalid_argument("from: after a place, or latest")),
+            _ => return Err(Problem::invalid("from: after a place, or latest").into()),
         };
         let reader = Reader {
             face: self.face.clone(),
@@ -129,7 +131,7 @@ impl QueueService for HotTopic {
             let mut reader = reader?;
             let told = match reader.next().await {
                 Ok(told) => told?,
-                Err(status) => return Some((Err(status), None)),
+                Err(problem) => return Some((Err(problem.into()), None)),
             };
             let ended = matches!(told, Told::Stopped(_));
             let response = v1::SubscribeResponse { response: Some(told) };
@@ -140,10 +142,11 @@ impl QueueService for HotTopic {
 }
 
 impl HotTopic {
-    fn applied(&self, partition: PartitionId) -> Result<Position, Status> {
+    fn applied(&self, partition: PartitionId) -> Result<Position, Problem> {
         let standing = self.face.tier.standing();
         let part = standing.get(usize::from(partition.0));
-        part.map(|part| part.applied).ok_or_else(|| Status::not_found("partition"))
+        let none = || Problem::new(Code::NotFound, "partition: there is no such partition");
+        part.map(|part| part.applied).ok_or_else(none)
     }
 }
 
@@ -159,16 +162,16 @@ struct Reader {
 
 impl Reader {
     /// What the reader is told next; `None` when there is an end.
-    async fn next(&mut self) -> Result<Option<Told>, Status> {
+    async fn next(&mut self) -> Result<Option<Told>, Problem> {
         loop {
             if self.credit > 0 {
                 self.applied.mark_unchanged();
                 let next = self.face.tier.hot_next(self.partition, self.stands);
-                match next.map_err(refused)? {
+                match next.map_err(Problem::from)? {
                     HotNext::Frame(bytes) => {
                         self.credit -= bytes.len() as i64;
                         let frame = tideline_record::frame::Frame::parse(bytes.clone());
-                        let frame = frame.map_err(|_| Status::internal("a frame is damaged"))?;
+                        let frame = frame.map_err(|_| Problem::internal())?;
                         self.stands = frame.through();
                         return Ok(Some(Told::Frame(bytes)));
                     }
@@ -191,23 +194,23 @@ impl Reader {
             let event = async {
                 tokio::select! {
                     changed = self.applied.changed(), if self.credit > 0 => {
-                        changed.map(|()| None).map_err(|_| Status::unavailable("stopping"))
+                        changed.map(|()| None).map_err(|_| stopping())
                     }
                     _ = self.face.stopping.wait_for(|stopping| *stopping) => {
-                        Err(Status::unavailable("the tier is stopping"))
+                        Err(stopping())
                     }
                     more = self.requests.next() => Ok(Some(more)),
                 }
             };
             match timeout(HEAD_EVERY, event).await {
                 Err(_quiet) => return Ok(Some(self.head())),
-                Ok(Err(status)) => return Err(status),
+                Ok(Err(problem)) => return Err(problem),
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some(Some(Ok(more))))) => match more.request {
                     Some(Asked::Credit(bytes)) => {
                         self.credit = (self.credit + i64::from(bytes)).min(CREDIT_MAX);
                     }
-                    _ => return Err(Status::invalid_argument("credit: is all that may follow")),
+                    _ => return Err(Problem::invalid("credit: is all that may follow")),
                 },
                 // The reader is gone.
                 Ok(Ok(Some(_))) => return Ok(None),
@@ -229,6 +232,10 @@ impl Reader {
             stands: Some(stands),
         })
     }
+}
+
+fn stopping() -> Problem {
+    Problem::overloaded("the tier is stopping", Duration::from_secs(1))
 }
 
 fn stopped(reason: Reason) -> Told {

@@ -90,6 +90,7 @@ impl House {
 struct Running {
     tier: Tier,
     url: Source,
+    address: String,
     keeps: JoinHandle<Result<(), crate::cli::Failure>>,
     _stop: oneshot::Sender<()>,
 }
@@ -99,7 +100,8 @@ impl Running {
         let options = Options { hot_keys_max: 1, hot_least: 1, ..Options::default() };
         let tier = Tier::open(table.clone(), name("counts"), 1, &options).unwrap();
         let bound = bind_tier(tier.clone(), "127.0.0.1:0".parse().unwrap(), None).await.unwrap();
-        let url = Source::new(&format!("http://{}", bound.address()), None).unwrap();
+        let address = format!("http://{}", bound.address());
+        let url = Source::new(&address, None).unwrap();
         let about = house.source.topic(&name("counts")).await.unwrap();
         let keeper = Keeper {
             tier: tier.clone(),
@@ -114,7 +116,7 @@ impl Running {
         tokio::spawn(bound.serve(async {
             let _ = stopped.await;
         }));
-        Self { tier, url, keeps, _stop: stop }
+        Self { tier, url, address, keeps, _stop: stop }
     }
 
     async fn until(&self, what: impl Fn(&tideline_tier::Standing) -> bool) {
@@ -195,6 +197,52 @@ async fn a_topic_that_was_made_again_is_counted_anew() {
     assert_eq!(tier.count("a").await, (counter(1), 1));
 }
 
+/// A cache of all keys, which follows the topic itself and is filled from the tier.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_is_filled_from_the_tier_and_kept_right_by_the_topic() {
+    let house = House::start().await;
+    let tier = Running::start(&house, &Arc::default(), &[]).await;
+    house.add("a", 1).await;
+    house.add("b", 1).await;
+    let follow = Follow::start(FollowOptions {
+        source: house.source.clone(),
+        topic: name("counts"),
+        partitions: 1,
+        tier: Asked::new(tier.url.clone()),
+        hot: false,
+        cache_bytes: 1 << 20,
+        follower: Default::default(),
+    });
+    // It begins at the end, wherever that is when it comes to it: with the next range
+    // it knows where it stands, and keeps what it is told from then on.
+    let until = async || {
+        let mut seq = 2;
+        while follow.standing()[0].covered == Seq::ZERO {
+            seq += 1;
+            house.add("b", 1).await;
+            sleep(Duration::from_millis(5)).await;
+        }
+        while follow.standing()[0].covered != Seq(seq) {
+            sleep(Duration::from_millis(5)).await;
+        }
+        seq
+    };
+    let seq = timeout(Duration::from_secs(30), until()).await.expect("it follows");
+    tier.until_applied(seq).await;
+    let first = follow.get(b"a").await.unwrap();
+    assert_eq!((first.value, first.at, first.held), (counter(1), Seq(seq), false));
+    house.add("a", 5).await;
+    let until = async {
+        while follow.standing()[0].covered != Seq(seq + 1) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), until).await.expect("it follows");
+    let then = follow.get(b"a").await.unwrap();
+    assert_eq!((then.value, then.at, then.held), (counter(6), Seq(seq + 1), true));
+    follow.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_holds_the_hot_key_live_and_asks_for_others() {
     let house = House::start().await;
@@ -226,6 +274,13 @@ async fn a_reader_holds_the_hot_key_live_and_asks_for_others() {
     assert_eq!(follow.held(b"cold"), None);
     let cold = follow.get(b"cold").await.unwrap();
     assert_eq!((cold.value, cold.at, cold.held), (counter(2), Seq(4), false));
+    // The only TLS provider that is built in; another call changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let over_http = http.get(format!("{}/v1/keys/cold", tier.address)).send().await.unwrap();
+    let answer: serde_json::Value = over_http.json().await.unwrap();
+    assert_eq!(answer["counter"], 2);
+    assert!(answer["applied"].as_str().unwrap().ends_with("-4"), "{answer}");
     assert_eq!(follow.held(b"cold"), None, "nothing would be pushed to it");
     assert_eq!(follow.standing()[0].keys, 1);
     follow.stop().await;
