@@ -69,10 +69,12 @@ impl Meters {
         }
     }
 
-    /// Counts one live connection until the guard is dropped.
-    pub(crate) fn connected(&self) -> Connected {
-        self.live.fetch_add(1, Ordering::Relaxed);
-        Connected(Arc::clone(&self.live))
+    /// Counts one live connection until the guard is dropped; `None` if there
+    /// are `most` already.
+    pub(crate) fn connected(&self, most: usize) -> Option<Connected> {
+        let one_more = |open: u64| (open < most as u64).then(|| open + 1);
+        self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Connected(Arc::clone(&self.live)))
     }
 
     /// A name for a request: no two of this process are the same, and those of

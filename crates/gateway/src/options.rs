@@ -207,7 +207,7 @@ impl LimitOptions {
 pub struct CommentOptions {
     /// Whether who says no name may read comments.
     pub public_read: bool,
-    /// How long what is new in a room is gathered before it is pushed, in ms.
+    /// The least time between two pushes of a room, in ms.
     pub batch_ms: u64,
     /// Comments of one viewer in a minute, and at once after a rest; 0 = no
     /// limit.

@@ -44,22 +44,37 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const PINGS_MISSED_MAX: u32 = 2;
 /// How long a peer may take to take one frame.
 const SEND_WITHIN: Duration = Duration::from_secs(20);
+/// Bytes of each connection for what comes and has not been read: most frames
+/// are smaller, and a larger one makes room for itself.
+const READ_BYTES: usize = 4 << 10;
 
 /// Takes the handshake of `GET /v1/live`.
 pub(crate) async fn connect(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
     call.query.only(&["ticket"])?;
+    // Once it is upgraded, it is none of the connections that HTTP counts.
+    let most = gateway.inner.options.server.connections_max;
+    let open =
+        gateway.inner.meters.connected(most).ok_or_else(|| {
+            Problem::overloaded("too many live connections", Duration::from_secs(10))
+        })?;
     let upgrade = WebSocketUpgrade::from_request_parts(&mut call.parts, &()).await;
     let upgrade =
         upgrade.map_err(|no| Problem::invalid(format!("no WebSocket handshake: {no}")))?;
     let names = Encoding::ALL.map(Encoding::name);
     let upgrade = upgrade
         .protocols(names)
+        .read_buffer_size(READ_BYTES)
+        // Each frame is flushed as it is sent: there is nothing to gather.
+        .write_buffer_size(0)
         .max_message_size(LIVE_FRAME_BYTES_MAX)
         .max_frame_size(LIVE_FRAME_BYTES_MAX);
     let chosen = upgrade.selected_protocol().and_then(|name| name.to_str().ok());
     let encoding = Encoding::ALL.into_iter().find(|encoding| Some(encoding.name()) == chosen);
     let live = Live { encoding: encoding.unwrap_or(Encoding::Json), gateway, caller: call.caller };
-    Ok(upgrade.on_upgrade(move |socket| live.run(socket)))
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let _open = open;
+        live.run(socket).await;
+    }))
 }
 
 /// One connection.
@@ -83,8 +98,6 @@ enum End {
 
 impl Live {
     async fn run(self, socket: WebSocket) {
-        let meters = &self.gateway.inner.meters;
-        let _open = meters.connected();
         let (mut down, mut up) = socket.split();
         let mut answers = FuturesOrdered::new();
         let mut rooms: StreamMap<Arc<str>, Pushes> = StreamMap::new();

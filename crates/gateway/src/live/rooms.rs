@@ -4,6 +4,9 @@
 //!  video changes ─▶ one task per room: gathers, asks once ─▶ broadcast ─▶ members
 //! ```
 //!
+//! What comes alone is told at once; what comes within `batch_ms` of the push
+//! before waits for the rest of that time, and goes out with what else came.
+//!
 //! A member first gets what happened since the number that it came with, then
 //! each push that goes beyond; `follow` says which. A push is written once for
 //! all. A member that falls behind by [`PUSHES_KEPT`] holds up nobody.
@@ -19,6 +22,7 @@ use tideline_types::limits::VIDEO_BYTES_MAX;
 use tideline_wire::Code;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 
 use super::follow::{Follower, Range, Tell, Teller};
 use super::frames::Encoding;
@@ -102,12 +106,13 @@ async fn run(gateway: Gateway, video: Arc<str>, room: broadcast::Sender<Arc<News
     let mut watch = danmaku.watch(&video);
     let mut teller = Teller::new(at);
     let batch = Duration::from_millis(gateway.inner.options.danmaku.batch_ms);
+    let mut free_at = Instant::now();
     // What happened before the watch began is not told by it.
     let mut changed = true;
     loop {
         if !changed {
             match tokio::time::timeout(LOOK_EVERY, watch.changed()).await {
-                Ok(Some(_)) => tokio::time::sleep(batch).await,
+                Ok(Some(_)) => tokio::time::sleep_until(free_at).await,
                 Ok(None) => return,
                 Err(_) => {}
             }
@@ -130,6 +135,7 @@ async fn run(gateway: Gateway, video: Arc<str>, room: broadcast::Sender<Arc<News
                 continue;
             }
         };
+        free_at = Instant::now() + batch;
         // Errs when nobody is there.
         let _ = room.send(Arc::new(news));
     }

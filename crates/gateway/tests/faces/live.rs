@@ -29,6 +29,10 @@ struct Served {
 async fn serve(mode: AuthMode) -> Served {
     let mut options = Options::default();
     options.auth.mode = mode;
+    serve_with(options).await
+}
+
+async fn serve_with(mut options: Options) -> Served {
     options.server.http = "127.0.0.1:0".parse().unwrap();
     options.server.grpc = "127.0.0.1:0".parse().unwrap();
     let site = open(options).unwrap();
@@ -204,6 +208,34 @@ async fn a_room_tells_what_was_missed_and_what_comes_and_nothing_twice() {
     let want: Vec<_> = (0..30).map(|n| (format!("c{n}"), n * 30_000 / 360_000 + 1)).collect();
     assert_eq!(heard(&mut late, "c29").await, want);
     assert_eq!(heard(&mut fresh, "c29").await, want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_alone_is_told_at_once_however_long_a_room_gathers() {
+    let mut options = Options::default();
+    options.danmaku.batch_ms = 3_600_000;
+    let served = serve_with(options).await;
+    let mut socket = served.connect(None, "").await.unwrap();
+    say(&mut socket, json!({"type": "join", "room": "video:v"})).await;
+    post(&served, "alone", 5).await;
+    assert_eq!(heard(&mut socket, "alone").await, [("alone".to_owned(), 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_live_connection_too_many_is_told_to_come_back() {
+    let mut options = Options::default();
+    options.server.connections_max = 1;
+    let served = serve_with(options).await;
+    let mut first = served.connect(None, "").await.unwrap();
+    say(&mut first, json!({"type": "progress", "marks": []})).await;
+    match served.connect(None, "").await {
+        Err(Error::Http(answer)) => {
+            assert_eq!(answer.status().as_u16(), 503);
+            assert!(answer.headers().contains_key("retry-after"));
+        }
+        other => panic!("{other:?}"),
+    }
+    say(&mut first, json!({"type": "progress", "marks": []})).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
