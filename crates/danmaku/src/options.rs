@@ -6,6 +6,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use siphasher::sip::SipHasher13;
 
+use crate::id::STRETCH_MS;
 use crate::top::Scope;
 
 /// Rules and bounds of danmaku, all partitions together.
@@ -16,6 +17,8 @@ pub struct Options {
     /// The limit of every video whose owner set none; one of
     /// [`crate::top::LIMITS`]. Default: by the duration.
     pub limit: Option<u32>,
+    /// How many stretches of six minutes a segment has, at least 1. Default 1.
+    pub segment_stretches: u16,
     /// How long a writer may take a comment back. Default 2 minutes.
     pub recall_within: Duration,
     /// Users whose reports hide a comment until somebody has looked. Default 5.
@@ -44,6 +47,7 @@ impl Default for Options {
         Self {
             limit_scope: Scope::Segment,
             limit: None,
+            segment_stretches: 1,
             recall_within: Duration::from_secs(120),
             report_threshold: 5,
             sender_per_day: 0,
@@ -53,6 +57,18 @@ impl Default for Options {
             erase_within: Duration::from_hours(24),
             parked_max: 1 << 16,
         }
+    }
+}
+
+impl Options {
+    /// How long a segment is, in ms.
+    pub fn segment_ms(&self) -> u32 {
+        STRETCH_MS.saturating_mul(self.segment_stretches.max(1).into())
+    }
+
+    /// The segment, from 1, that a stretch lies in.
+    pub fn segment_at(&self, stretch: u16) -> u32 {
+        u32::from(stretch / self.segment_stretches.max(1)) + 1
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) type Latest = Vec<(CommentId, Option<u64>)>;
 #[derive(Clone, Debug)]
 pub struct Video {
     scope: Scope,
+    /// Stretches of a segment, at least 1.
+    segment_stretches: u16,
     /// The limit of every video, if the operator set one.
     site_limit: Option<u32>,
     settings: Settings,
@@ -68,6 +70,7 @@ impl Video {
     pub fn new(options: &Options) -> Self {
         let mut video = Self {
             scope: options.limit_scope,
+            segment_stretches: options.segment_stretches.max(1),
             site_limit: options.limit,
             settings: Settings::default(),
             filters_json: None,
@@ -353,8 +356,10 @@ impl Video {
     /// posted before the end was known is shown with the last.
     pub fn stretches(&self, n: u32) -> Option<RangeInclusive<u16>> {
         let count = self.segments();
-        let first = u16::try_from(n.checked_sub(1)?).ok().filter(|_| n <= count)?;
-        Some(first..=if self.end() == Some(n) { u16::MAX } else { first })
+        let nth = u16::try_from(n.checked_sub(1)?).ok().filter(|_| n <= count)?;
+        let first = nth.saturating_mul(self.segment_stretches);
+        let last = first.saturating_add(self.segment_stretches - 1);
+        Some(first..=if self.end() == Some(n) { u16::MAX } else { last })
     }
 
     /// What some stretches show, but for scripts and BAS: by pool, time, id.
@@ -375,13 +380,15 @@ impl Video {
     /// How many segments there are, at least 1: as the duration says, or as far
     /// as the last comment that is shown.
     pub fn segments(&self) -> u32 {
-        let seen = || self.comments.last_key_value().map_or(1, |((at, _), _)| u32::from(*at) + 1);
+        let last = || self.comments.last_key_value().map_or(0, |((at, _), _)| *at);
+        let seen = || u32::from(last() / self.segment_stretches) + 1;
         self.end().unwrap_or_else(seen)
     }
 
     /// The last segment, where the duration is known.
     pub fn end(&self) -> Option<u32> {
-        Some(self.settings.duration_ms?.div_ceil(STRETCH_MS).max(1))
+        let stretches = self.settings.duration_ms?.div_ceil(STRETCH_MS).max(1);
+        Some(stretches.div_ceil(self.segment_stretches.into()))
     }
 
     /// What happened after `since`, in order; `None` if not all of it is known.

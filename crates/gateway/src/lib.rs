@@ -26,6 +26,7 @@ mod meters;
 mod op;
 mod openapi;
 pub mod options;
+mod packing;
 mod page;
 mod player;
 mod problem;

@@ -2,15 +2,15 @@
 //!
 //! The body as it is built is kept current: a read asks what happened since
 //! and patches it; a player's form is made as a whole, where something has
-//! happened. A compressed form is made anew at most once a second. Who finds a form that is fresh enough takes it without asking anyone; of those
-//! who do not, one fills and the rest wait for it. While a fill fails, what is
-//! there is handed out, however old.
+//! happened. A compressed form is made anew at most once a second. Who finds a
+//! form that is fresh enough takes it without asking anyone; of those who do
+//! not, one fills and the rest wait for it. While a fill fails, what is there is
+//! handed out, however old.
 //!
 //! Bounded by the bytes of all bodies together.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -22,13 +22,12 @@ use tideline_types::Seq;
 use tideline_wire::danmaku::ass;
 
 use crate::Gateway;
+use crate::packing::Packing;
 use crate::player::Form;
 use crate::problem::Problem;
 
 /// A compressed form is this old at most, in ms.
 const PACKED_MS_MAX: u64 = 1_000;
-/// Of brotli, 0 to 11: about as fast as gzip, and smaller.
-const BROTLI_QUALITY: u32 = 5;
 /// Bytes that an entry takes besides its bodies, about.
 const ENTRY_BYTES: u64 = 512;
 
@@ -41,14 +40,6 @@ pub(crate) enum Kind {
     Subtitles,
     /// All comments, as a player takes them.
     Player(Form),
-}
-
-/// How bytes are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Packing {
-    Identity,
-    Gzip,
-    Brotli,
 }
 
 /// A body that can be sent.
@@ -70,7 +61,7 @@ impl Ready {
     }
 }
 
-/// Which body: a video's segment, from 1; 0 = all of them.
+/// Which body: a video's segment, from 1; 0 = all of them, for players.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     video: Box<str>,
@@ -324,93 +315,4 @@ fn hash_of(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     hasher.finish()
-}
-
-impl Packing {
-    /// The name in `Content-Encoding`.
-    pub(crate) fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Identity => None,
-            Self::Gzip => Some("gzip"),
-            Self::Brotli => Some("br"),
-        }
-    }
-
-    /// The best one that `accepted` (a header `Accept-Encoding`) allows.
-    pub(crate) fn of(accepted: &str) -> Self {
-        let allows = |name: &str| {
-            accepted.split(',').any(|one| {
-                let mut parts = one.split(';').map(str::trim);
-                let named = parts.next().is_some_and(|own| own.eq_ignore_ascii_case(name));
-                named && !parts.any(|q| matches!(q, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-            })
-        };
-        match (allows("br"), allows("gzip")) {
-            (true, _) => Self::Brotli,
-            (false, true) => Self::Gzip,
-            (false, false) => Self::Identity,
-        }
-    }
-
-    fn suffix(self) -> &'static str {
-        match self {
-            Self::Identity => "",
-            Self::Gzip => "-g",
-            Self::Brotli => "-b",
-        }
-    }
-
-    fn pack(self, bytes: &[u8]) -> Vec<u8> {
-        let whole = "a Vec takes all bytes";
-        match self {
-            Self::Identity => bytes.to_vec(),
-            Self::Gzip => {
-                let mut out =
-                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-                out.write_all(bytes).expect(whole);
-                out.finish().expect(whole)
-            }
-            Self::Brotli => {
-                let mut out = Vec::new();
-                let mut writer = brotli::CompressorWriter::new(&mut out, 4096, BROTLI_QUALITY, 22);
-                writer.write_all(bytes).expect(whole);
-                drop(writer);
-                out
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read as _;
-
-    use super::*;
-
-    #[test]
-    fn the_smallest_encoding_that_is_accepted_is_taken() {
-        for (accepted, packing) in [
-            ("", Packing::Identity),
-            ("gzip", Packing::Gzip),
-            ("gzip, deflate, br, zstd", Packing::Brotli),
-            ("br;q=0, GZIP;q=0.5", Packing::Gzip),
-            ("gzip;q=0", Packing::Identity),
-            ("brx", Packing::Identity),
-        ] {
-            assert_eq!(Packing::of(accepted), packing, "{accepted}");
-        }
-    }
-
-    #[test]
-    fn what_is_packed_unpacks() {
-        let bytes = b"many comments, many comments, many comments";
-        let mut out = Vec::new();
-        let gzip = Packing::Gzip.pack(bytes);
-        flate2::read::GzDecoder::new(&gzip[..]).read_to_end(&mut out).unwrap();
-        assert_eq!(out, bytes);
-        out.clear();
-        let brotli = Packing::Brotli.pack(bytes);
-        brotli::Decompressor::new(&brotli[..], 4096).read_to_end(&mut out).unwrap();
-        assert_eq!(out, bytes);
-    }
 }

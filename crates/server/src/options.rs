@@ -116,6 +116,7 @@ fn danmaku(config: &config::Danmaku) -> Result<tideline_danmaku::Options, Config
             config::LimitScope::Segment => tideline_danmaku::top::Scope::Segment,
         },
         limit,
+        segment_stretches: segment_stretches(config.segment_minutes)?,
         recall_within: Duration::from_secs(config.recall_seconds.into()),
         report_threshold: config.report_threshold,
         sender_per_day: config.sender_per_day,
@@ -124,6 +125,15 @@ fn danmaku(config: &config::Danmaku) -> Result<tideline_danmaku::Options, Config
         flush_after: Duration::from_millis(config.flush_after_ms),
         ..tideline_danmaku::Options::default()
     })
+}
+
+fn segment_stretches(minutes: u32) -> Result<u16, ConfigError> {
+    const STRETCH_MINUTES: u32 = tideline_danmaku::STRETCH_MS / 60_000;
+    if !(STRETCH_MINUTES..=60).contains(&minutes) || !minutes.is_multiple_of(STRETCH_MINUTES) {
+        let why = format!("must be a multiple of {STRETCH_MINUTES}, at most 60");
+        return Err(bad("danmaku.segment_minutes", why));
+    }
+    Ok((minutes / STRETCH_MINUTES) as u16)
 }
 
 fn kinds(config: &config::History) -> Result<Vec<Kind>, ConfigError> {

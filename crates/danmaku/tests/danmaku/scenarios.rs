@@ -431,3 +431,25 @@ fn what_waits_is_seen_by_its_writer_alone_until_a_word_is_said() {
         matches!(p.ask("v", owner), Answer::Posted(p) if p.comment.index.state == State::Shown)
     );
 }
+
+#[test]
+fn a_segment_may_be_longer_than_six_minutes() {
+    let mut p = Partition::new(Options { segment_stretches: 2, ..Options::default() });
+    let at = |n: u32| n * STRETCH_MS;
+    for (text, stretch) in [("a", 0), ("b", 1), ("c", 2)] {
+        p.post("v", "ann", draft(text, at(stretch))).unwrap();
+    }
+    assert_eq!(p.view("v").segments, 2);
+    let mut segment = |n| match p.ask("v", Op::Segment(n)) {
+        Answer::Snapshot(snapshot) => {
+            snapshot.map(|s| s.items.iter().map(|c| c.content.text.to_string()).collect::<Vec<_>>())
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(segment(1).unwrap(), ["a", "b"]);
+    assert_eq!(segment(2).unwrap(), ["c"]);
+    assert_eq!(segment(3), None);
+    let options = Options { segment_stretches: 2, ..Options::default() };
+    let third = p.post("v", "ann", draft("d", at(3))).unwrap().comment.id;
+    assert_eq!((options.segment_ms(), options.segment_at(third.stretch())), (720_000, 2));
+}

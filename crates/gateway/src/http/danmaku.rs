@@ -144,7 +144,7 @@ async fn view_json(gateway: &Gateway, video: &str) -> Result<Response, Problem> 
     push_string(&mut out, video);
     for (name, value) in [
         ("segments", view.segments.to_string()),
-        ("segment_ms", tideline_danmaku::STRETCH_MS.to_string()),
+        ("segment_ms", gateway.inner.danmaku.options().segment_ms().to_string()),
         ("total", view.total.to_string()),
         ("shown", view.shown.to_string()),
         ("counted", view.counted.to_string()),

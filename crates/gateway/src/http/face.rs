@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 
@@ -26,10 +26,16 @@ const EXPOSED_HEADERS: &str =
 pub(super) fn around(router: Router, gateway: Gateway) -> Router {
     let worth = SizeAbove::new(COMPRESS_BYTES_MIN)
         // Compressed in themselves, and asked for in ranges.
-        .and(NotForContentType::const_new("video/"));
+        .and(NotForContentType::const_new("video/"))
+        .and(is_untold);
     router
         .layer(CompressionLayer::new().compress_when(worth))
         .layer(from_fn_with_state(gateway, face))
+}
+
+/// Bytes that are known by a tag are sent as they are: packed, they are others.
+fn is_untold(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+    headers.get(header::ETAG).is_none_or(|tag| tag.as_bytes().starts_with(b"W/"))
 }
 
 async fn face(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {

@@ -26,6 +26,7 @@ mod topics;
 mod tree;
 mod undo;
 mod uploads;
+mod whole;
 
 use axum::Router;
 use axum::extract::State;
@@ -97,15 +98,11 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/users/{user}/danmaku/flags", on(PUT, Op::SetViewer, personal::set_flags))
         .route(
             "/v1/videos/{video}/danmaku",
-            on(POST, Op::PostComment, danmaku::post).merge(on(
-                GET,
-                Op::ReadComments,
-                segments::whole,
-            )),
+            on(POST, Op::PostComment, danmaku::post).merge(on(GET, Op::ReadComments, whole::whole)),
         )
-        .route("/v1/videos/{video}/danmaku.json", on(GET, Op::ReadComments, segments::whole))
-        .route("/v1/videos/{video}/danmaku.xml", on(GET, Op::ReadComments, segments::whole))
-        .route("/v1/videos/{video}/danmaku.ass", on(GET, Op::ReadComments, segments::whole))
+        .route("/v1/videos/{video}/danmaku.json", on(GET, Op::ReadComments, whole::whole))
+        .route("/v1/videos/{video}/danmaku.xml", on(GET, Op::ReadComments, whole::whole))
+        .route("/v1/videos/{video}/danmaku.ass", on(GET, Op::ReadComments, whole::whole))
         .route(
             "/v1/videos/{video}/danmaku/segments/{n}",
             on(GET, Op::ReadComments, segments::segment),

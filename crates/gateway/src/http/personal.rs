@@ -16,8 +16,9 @@ use super::door::{self, Call};
 use super::players::tally_json;
 use super::segments::outside;
 use crate::Gateway;
+use crate::packing::Packing;
 use crate::problem::Problem;
-use crate::shelf::{Kind, Packing};
+use crate::shelf::Kind;
 
 /// Flags in one body, at most.
 const FLAGS_MAX: usize = 32_000;

@@ -1,5 +1,4 @@
-//! Comments across a video, out: segments, the whole, packs, and the forms
-//! that players ask for.
+//! Comments across a video, out: segments and packs.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -10,12 +9,13 @@ use tideline_wire::Code;
 use super::door::{self, Call};
 use super::personal;
 use crate::Gateway;
+use crate::packing::Packing;
 use crate::player::Form;
 use crate::problem::Problem;
-use crate::shelf::{Found, Kind, Packing};
+use crate::shelf::{Found, Kind};
 
 /// How long browsers and networks of caches may hold a body.
-const CACHE_CONTROL: &str = "public, max-age=5";
+pub(super) const CACHE_CONTROL: &str = "public, max-age=5";
 /// A player that has just sent a comment looks for it.
 const CACHE_CONTROL_OF_PLAYERS: &str = "no-cache";
 
@@ -44,16 +44,6 @@ pub(super) async fn segment(gateway: Gateway, call: Call) -> Result<Response, Pr
     send(&gateway, Asked::of(&gateway, call)?, number, kind).await
 }
 
-/// All segments in one.
-pub(super) async fn whole(gateway: Gateway, call: Call) -> Result<Response, Problem> {
-    let path = call.parts.uri.path();
-    let kind = match path.rsplit_once('.').filter(|(_, ending)| !ending.contains('/')) {
-        Some((_, ending)) => of_ending(ending)?,
-        None => of_accept(&call.parts.headers),
-    };
-    send(&gateway, Asked::of(&gateway, call)?, 0, kind).await
-}
-
 /// Scripts and BAS, which are passed on and never run.
 pub(super) async fn special(gateway: Gateway, call: Call) -> Result<Response, Problem> {
     call.query.only(&[])?;
@@ -75,7 +65,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn of(gateway: &Gateway, call: Call) -> Result<Self, Problem> {
+    pub(super) fn of(gateway: &Gateway, call: Call) -> Result<Self, Problem> {
         call.query.only(&[])?;
         gateway.may_read_comments(&call.caller)?;
         let video = call.param("video").unwrap_or_default().to_owned();
@@ -130,7 +120,7 @@ fn answer(asked: &HeaderMap, kind: Kind, packing: Packing, found: Found) -> Resp
 }
 
 /// Whether `If-None-Match` names the tag; a weak one names it as well.
-fn names(asked: &HeaderValue, etag: &HeaderValue) -> bool {
+pub(super) fn names(asked: &HeaderValue, etag: &HeaderValue) -> bool {
     let (Ok(asked), Ok(etag)) = (asked.to_str(), etag.to_str()) else { return false };
     asked
         .split(',')
@@ -138,13 +128,13 @@ fn names(asked: &HeaderValue, etag: &HeaderValue) -> bool {
         .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == etag)
 }
 
-fn of_ending(ending: &str) -> Result<Kind, Problem> {
+pub(super) fn of_ending(ending: &str) -> Result<Kind, Problem> {
     let known = ENDINGS.iter().find(|(own, _)| *own == ending);
     let unknown = || Problem::new(Code::NotFound, "there are .json, .pb, .xml and .ass");
     known.map(|(_, kind)| *kind).ok_or_else(unknown)
 }
 
-fn of_accept(headers: &HeaderMap) -> Kind {
+pub(super) fn of_accept(headers: &HeaderMap) -> Kind {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let accepted = accepted.unwrap_or_default();
     let known = ENDINGS.iter().find(|(_, kind)| {
@@ -159,7 +149,7 @@ fn of_accept(headers: &HeaderMap) -> Kind {
     }
 }
 
-fn type_of(kind: Kind) -> &'static str {
+pub(super) fn type_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Body(Format::Json) | Kind::Player(Form::DPlayer | Form::ArtPlayer) => {
             "application/json"

@@ -51,6 +51,7 @@ impl Push {
         end: Option<u32>,
         events: Vec<(Seq, Event)>,
     ) -> Self {
+        let options = gateway.inner.danmaku.options();
         let told = events.iter().filter_map(|(seq, event)| {
             let (stretch, what) = match event {
                 Event::Shown(comment) | Event::Changed(comment) => {
@@ -64,7 +65,7 @@ impl Push {
                 Event::Settings(_) => return None,
             };
             // The last one shows what lies behind its end, too.
-            let segment = (u32::from(stretch) + 1).min(end.unwrap_or(u32::MAX));
+            let segment = options.segment_at(stretch).min(end.unwrap_or(u32::MAX));
             Some(Told { seq: *seq, segment, what })
         });
         let told = told.collect();

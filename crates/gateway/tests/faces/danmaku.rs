@@ -119,20 +119,84 @@ async fn each_encoding_has_a_tag_of_its_own_and_unpacks_to_the_same() {
     let path = "/v1/videos/v/danmaku/segments/1.xml";
     let plain = site.get(path).await;
     let gzip = site.call_with("GET", path, "", &[("accept-encoding", "gzip")]).await;
+    let zstd = site.call_with("GET", path, "", &[("accept-encoding", "gzip, zstd")]).await;
     let brotli = site.call_with("GET", path, "", &[("accept-encoding", "gzip, br")]).await;
-    assert_eq!(
-        (gzip.header("content-encoding"), brotli.header("content-encoding")),
-        ("gzip", "br")
-    );
-    let mut tags = [plain.header("etag"), gzip.header("etag"), brotli.header("etag")];
+    let all = [(&plain, ""), (&gzip, "gzip"), (&zstd, "zstd"), (&brotli, "br")];
+    let mut tags = all.map(|(reply, name)| {
+        assert_eq!(reply.header("content-encoding"), name);
+        reply.header("etag")
+    });
     tags.sort_unstable();
-    assert!(tags[0] != tags[1] && tags[1] != tags[2], "{tags:?}");
+    assert!(tags.windows(2).all(|pair| pair[0] != pair[1]), "{tags:?}");
+    assert_eq!(zstd::stream::decode_all(&zstd.bytes[..]).unwrap(), plain.bytes);
+    let other = site.call_with("GET", path, "", &[("accept-encoding", "deflate, *")]).await;
+    assert_eq!((other.header("etag"), &other.bytes), (plain.header("etag"), &plain.bytes));
     let mut text = Vec::new();
     flate2::read::GzDecoder::new(&gzip.bytes[..]).read_to_end(&mut text).unwrap();
     assert_eq!(text, plain.bytes);
     text.clear();
     brotli::Decompressor::new(&brotli.bytes[..], 4096).read_to_end(&mut text).unwrap();
     assert_eq!(text, plain.bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_whole_comes_in_pieces_and_is_the_same_however_it_is_packed() {
+    let site = site();
+    let mut lines = String::new();
+    for n in 0..2_500 {
+        lines += &format!("{{\"id\":\"{n}\",\"progress_ms\":{n},\"text\":\"comment {n}\"}}\n");
+    }
+    let path = "/v1/videos/v/danmaku:import?format=ndjson";
+    assert_eq!(site.post(path, &lines).await.expect(200)["taken"], 2_500);
+    for ending in ["json", "xml", "ass"] {
+        let path = format!("/v1/videos/v/danmaku.{ending}");
+        let plain = site.get(&path).await;
+        let text = String::from_utf8(plain.bytes.clone()).unwrap();
+        assert_eq!(text.matches("comment ").count(), 2_500, "{ending}");
+        if ending != "ass" {
+            let one = site.get(&format!("/v1/videos/v/danmaku/segments/1.{ending}")).await;
+            assert_eq!(plain.bytes, one.bytes, "one segment is the whole");
+        }
+        let gzip = site.call_with("GET", &path, "", &[("accept-encoding", "gzip")]).await;
+        let brotli = site.call_with("GET", &path, "", &[("accept-encoding", "br")]).await;
+        assert_eq!(gzip.header("content-encoding"), "gzip");
+        assert_eq!(brotli.header("content-encoding"), "br");
+        assert!(gzip.bytes.len() * 3 < plain.bytes.len());
+        let (mut from_gzip, mut from_brotli) = (Vec::new(), Vec::new());
+        flate2::read::GzDecoder::new(&gzip.bytes[..]).read_to_end(&mut from_gzip).unwrap();
+        brotli::Decompressor::new(&brotli.bytes[..], 4096).read_to_end(&mut from_brotli).unwrap();
+        assert!(from_gzip == plain.bytes && from_brotli == plain.bytes, "{ending}");
+        assert_ne!(gzip.header("etag"), plain.header("etag"));
+        for (encoding, reply) in [("", &plain), ("gzip", &gzip), ("br", &brotli)] {
+            let held = [("if-none-match", reply.header("etag")), ("accept-encoding", encoding)];
+            let again = site.call_with("GET", &path, "", &held).await;
+            assert_eq!((again.status.as_u16(), again.bytes.len()), (304, 0), "{ending}");
+        }
+    }
+    let path = "/v1/videos/v/danmaku.json";
+    let before = site.get(path).await;
+    let id = before.json()["items"][7]["id"].as_str().unwrap().to_owned();
+    site.post(&format!("/v1/videos/v/danmaku/{id}/like"), "").await.expect(204);
+    let held = [("if-none-match", before.header("etag"))];
+    let after = site.call_with("GET", path, "", &held).await;
+    assert_eq!(after.expect(200)["items"][7]["likes"], 1);
+    let empty = site.get("/v1/videos/none/danmaku.json").await.expect(200);
+    assert_eq!(empty, json!({"items": []}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_over_its_limit_is_told_by_field_and_limit() {
+    let site = site();
+    let script = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        json!({"text": text, "progress_ms": 0, "mode": "script"}).to_string()
+    };
+    site.post("/v1/videos/v/danmaku", &script(1_000_000)).await.expect(201);
+    let told = site.post("/v1/videos/v/danmaku", &script(1_000_001)).await.problem(400);
+    assert_eq!(
+        told,
+        "invalid_argument: text: the text has 1000001 bytes, at most 1000000 are allowed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -66,6 +66,7 @@ pub struct Danmaku {
     pub public_read: bool,
     pub limit_scope: LimitScope,
     pub limit: u32,
+    pub segment_minutes: u32,
     pub recall_seconds: u32,
     pub report_threshold: u32,
     pub sender_per_minute: u32,
