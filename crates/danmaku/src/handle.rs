@@ -3,35 +3,33 @@
 mod review;
 mod site;
 mod undo;
+mod viewer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tideline_queue::Queue;
 use tideline_store::{Clock, StoreError, Table, TableName};
 use tideline_types::limits::{
-    FIELD_BYTES_MAX, IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, SCORES_BYTES_MAX, SCORES_MAX,
-    VIDEO_BYTES_MAX,
+    FIELD_BYTES_MAX, IMPORT_BYTES_MAX, IMPORT_ITEMS_MAX, VIDEO_BYTES_MAX,
 };
-use tideline_types::{PartitionId, Seq, UserId};
+use tideline_types::{PartitionId, Position, Seq, UserId};
 use tideline_wire::danmaku::Item;
 
 use site::Site;
 pub use undo::Audited;
 
 use crate::ask::{
-    Action, Answer, Changes, ImportItem, Op, Posted, Refusal, SettingsPatch, Snapshot, Tally, View,
+    Action, Answer, Changes, ImportItem, Moderated, Op, Posted, Refusal, SettingsPatch, Snapshot,
+    Tally, View,
 };
 use crate::comment::{Actor, Comment, Draft, Role};
 use crate::erase::{self, Erasing};
-use crate::filters;
 use crate::id::CommentId;
 use crate::options::Options;
 use crate::owner;
 use crate::rows::{self, Settings};
 use crate::rules::Rules;
-use crate::scores::Scores;
 use crate::task::{Driver, Watch};
 use crate::works::{self, Sum};
 use crate::{apart, flag, item, personal, segment};
@@ -131,8 +129,31 @@ impl Danmaku {
         id: CommentId,
         action: Action,
         actor: Actor,
-    ) -> Result<Arc<Comment>, Refusal> {
-        self.comment(video, Op::Moderate { id, action, actor }).await
+    ) -> Result<Moderated, Refusal> {
+        let op = Op::Moderate { id, action, actor };
+        expect(self.ask(video, op).await, |answer| match answer {
+            Answer::Moderated(moderated) => Some(moderated),
+            _ => None,
+        })
+    }
+
+    /// Where the audit tells of what was done to `video` at a number.
+    pub fn place_of(&self, video: &str, seq: Seq) -> (PartitionId, Position) {
+        self.driver.place_of(video, seq)
+    }
+
+    /// What of a video is hidden for another reason than room, by where in the
+    /// video, behind `after`; at most 100.
+    pub async fn hidden(
+        &self,
+        video: &str,
+        after: Option<CommentId>,
+        limit: usize,
+    ) -> Result<Vec<Arc<Comment>>, Refusal> {
+        expect(self.ask(video, Op::Hidden { after, limit }).await, |answer| match answer {
+            Answer::Own(comments) => Some(comments),
+            _ => None,
+        })
     }
 
     /// Likes a comment; `Again` the second time.
@@ -221,65 +242,6 @@ impl Danmaku {
     pub async fn work(&self, work: &str) -> Result<Sum, Refusal> {
         let work = work.to_owned();
         self.blocking(move |table| works::sum(table, &work)).await
-    }
-
-    /// A viewer's own filters, as the JSON of a list.
-    pub async fn user_filters(&self, user: &UserId) -> Result<Option<String>, Refusal> {
-        let json = self.personal(user, personal::filters).await?;
-        Ok(json.map(|json| String::from_utf8_lossy(&json).into_owned()))
-    }
-
-    /// Sets a viewer's own filters, from the JSON of a list.
-    pub async fn set_user_filters(&self, user: &UserId, json: &str) -> Result<(), Refusal> {
-        let json = filters::checked(json)?;
-        self.personal(user, move |table, user| personal::set_filters(table, user, json)).await
-    }
-
-    /// The scores of a segment, from 1, for a viewer: as they came.
-    pub async fn scores(
-        &self,
-        user: &UserId,
-        video: &str,
-        segment: u32,
-    ) -> Result<Option<Bytes>, Refusal> {
-        let video = video.to_owned();
-        let read = move |table: &dyn Table, user| personal::scores(table, user, &video, segment);
-        self.personal(user, read).await
-    }
-
-    /// Sets scores of segments (video, segment from 1, bytes) for a viewer. At
-    /// most 1,000 of 64 KiB each.
-    pub async fn set_scores(
-        &self,
-        user: &UserId,
-        scores: Vec<(String, u32, Bytes)>,
-    ) -> Result<(), Refusal> {
-        let fits = |(video, _, bytes): &(String, u32, Bytes)| {
-            (1..=VIDEO_BYTES_MAX).contains(&video.len()) && bytes.len() <= SCORES_BYTES_MAX
-        };
-        if scores.len() > SCORES_MAX || !scores.iter().all(fits) {
-            let max = SCORES_MAX as u32;
-            return Err(Refusal::TooMany { what: "scores (of 64 KiB each) at a time", max });
-        }
-        self.personal(user, move |table, user| personal::set_scores(table, user, scores)).await
-    }
-
-    /// Sets scores of many viewers. Durable on return.
-    pub async fn put_scores(&self, scores: Vec<Scores>) -> Result<(), Refusal> {
-        let keys = self.driver.rules.keys;
-        let of_user = |scores: Scores| (keys.user(scores.user.as_str()), scores);
-        let scores = scores.into_iter().map(of_user).collect();
-        self.blocking(move |table| personal::put_scores(table, scores)).await
-    }
-
-    /// Reads or writes what is a user's alone.
-    async fn personal<T: Send + 'static>(
-        &self,
-        user: &UserId,
-        work: impl FnOnce(&dyn Table, u64) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let user = self.driver.rules.keys.user(user.as_str());
-        self.blocking(move |table| work(table, user)).await
     }
 
     /// Reads or writes the table, on the blocking pool.

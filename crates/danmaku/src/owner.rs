@@ -31,7 +31,7 @@ use tideline_store::batch::BatchBuilder;
 use tideline_types::{Epoch, Millis, Seq, StreamId};
 
 pub use state::{Bounds, Effect, Flush, Stats};
-use state::{Call, Dirty, Flight, Hot, Packed, State, Status, Waiting};
+use state::{Call, Dirty, Flight, Hot, Logged, Packed, State, Status, Waiting};
 
 use crate::ask::{Answer, Op, Refusal};
 use crate::id::Mint;
@@ -140,6 +140,11 @@ impl<W> Owner<W> {
     /// Whose outcomes.
     pub fn stream(&self) -> StreamId {
         self.stream
+    }
+
+    /// In which epoch it logs.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// The rules in force.

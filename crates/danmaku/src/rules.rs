@@ -6,6 +6,7 @@
 //! rest, one outcome at a time. What misses a row says so and is asked again
 //! with it; nothing has been decided then.
 
+mod hidden;
 mod import;
 mod moderate;
 mod own;
@@ -15,6 +16,8 @@ mod undo;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+use hidden::hidden;
 
 use tideline_types::limits::PROGRESS_MS_MAX;
 use tideline_types::{Millis, Seq};
@@ -121,6 +124,7 @@ impl Rules {
             Op::SetFilters { json, actor } => set_filters(desk, json, actor),
             Op::Erase { user } => self.erase(desk, user, progress),
             Op::Own { user, below, limit } => self.own(desk, user, *below, *limit),
+            Op::Hidden { after, limit } => hidden(desk, *after, *limit),
             Op::Find { id } => find_whole(desk, *id),
             Op::Special { pack } => special(desk, *pack),
             Op::View | Op::Segment(_) | Op::All | Op::Changes { .. } => {

@@ -13,7 +13,7 @@ use tideline_queue::{Filter, Queue};
 use tideline_store::batch::Record;
 use tideline_store::{Clock, StoreError, Table};
 use tideline_types::limits::BATCH_BYTES_MAX;
-use tideline_types::{Millis, TopicName};
+use tideline_types::{Millis, PartitionId, Position, Seq, TopicName};
 use tokio::sync::oneshot;
 
 pub use rooms::Watch;
@@ -151,6 +151,14 @@ impl Driver {
     /// Where what was decided is logged.
     pub(crate) fn log(&self) -> (&Queue, &TopicName) {
         (self.view.queue(), self.view.topic())
+    }
+
+    /// Where what was decided about `name` at a number is logged.
+    pub(crate) fn place_of(&self, name: &str, seq: Seq) -> (PartitionId, Position) {
+        self.view.look(self.view.partition_of(name), |owner| {
+            let (stream, epoch) = (owner.stream(), owner.epoch());
+            (stream.partition, Position { incarnation: stream.incarnation, epoch, seq })
+        })
     }
 
     /// The time.

@@ -336,7 +336,9 @@ async fn what_the_audit_tells_is_undone_by_its_place_and_so_is_the_undoing() {
     let site = Site::new();
     let id = site.post("v", "ann", "hm").await.unwrap();
     let owner = || actor("o", Role::Owner);
-    site.danmaku.moderate("v", id, Action::Block, owner()).await.unwrap();
+    let blocked = site.danmaku.moderate("v", id, Action::Block, owner()).await.unwrap();
+    let again = site.danmaku.moderate("v", id, Action::Block, owner()).await.unwrap();
+    assert_eq!(again.seq, None, "nothing was done");
     site.danmaku.set_filters("v", r#"[{"type":0,"filter":"a"}]"#.into(), owner()).await.unwrap();
     site.danmaku.set_filters("v", "[]".into(), owner()).await.unwrap();
     let topic = TopicName::new(AUDIT).unwrap();
@@ -356,6 +358,9 @@ async fn what_the_audit_tells_is_undone_by_its_place_and_so_is_the_undoing() {
         site.danmaku.undo(audited, owner()).await
     };
     assert!(site.texts("v").await.is_empty());
+    let (partition, places) = records("v").await;
+    let told = site.danmaku.place_of("v", blocked.seq.unwrap());
+    assert_eq!(told, (partition, places[0]), "the place is told with the answer");
     undo("v", 0).await.unwrap();
     assert_eq!(site.texts("v").await, ["hm"]);
     assert!(matches!(undo("v", 0).await, Err(Refusal::Conflict(_))), "it stands no more");

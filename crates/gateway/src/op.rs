@@ -77,6 +77,8 @@ ops! {
     ReadComments "danmaku_get" Nothing,
     /// Changes, hides or takes back a comment.
     ChangeComment "danmaku_change" Known,
+    /// What of a video is hidden.
+    HiddenComments "danmaku_hidden" Known,
     /// Likes a comment.
     LikeComment "danmaku_like" Known,
     /// Reports a comment.

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
+use tideline_types::UserId;
 use tideline_wire::danmaku::{Mode, Pool};
 
 use super::*;
-use crate::comment::{Rank, State, Writer};
+use crate::comment::{Rank, Role, State, Writer};
 use crate::rows::tests::{any_content, any_id, any_index, any_settings};
 use crate::sent::tests::any_sent;
 

@@ -15,7 +15,7 @@ use tideline_store::{Commit, StoreError};
 use tideline_types::{Millis, Seq};
 
 use super::tier::{image, leave};
-use super::{Call, Dirty, Effect, Hot, Owner, SECOND_CHANCES, State, Status, Waiting};
+use super::{Call, Dirty, Effect, Hot, Logged, Owner, SECOND_CHANCES, State, Status, Waiting};
 use crate::ask::{Answer, Op, Refusal};
 use crate::cold::{self, ColdVideo};
 use crate::id::Mint;
@@ -41,7 +41,8 @@ impl<W> Owner<W> {
             offset: seq.0,
             what: format!("outcome: {what}"),
         };
-        Outcome::decode(&value).map_err(|error| damaged(&error))?;
+        let outcome = Outcome::decode(&value).map_err(|error| damaged(&error))?;
+        let elsewhere = Video::is_elsewhere(&outcome);
         let video = std::str::from_utf8(key).map_err(|error| damaged(&error))?;
         let bytes = value.len() + Lag::RECORD_BYTES;
         self.hot_bytes += bytes;
@@ -52,7 +53,7 @@ impl<W> Owner<W> {
         }
         if let Some(State::Waiting(waiting)) = self.videos.get_mut(video) {
             waiting.overlay_bytes += bytes;
-            waiting.overlay.push((seq, value));
+            waiting.overlay.push(Logged { seq, value, elsewhere });
         }
         Ok(())
     }
@@ -101,7 +102,7 @@ impl<W> Owner<W> {
     /// The replay is over: calls are taken from now on.
     pub(crate) fn recovered(&mut self) {
         let first = |(name, state): (&Arc<str>, &State<W>)| match state {
-            State::Waiting(waiting) => Some((waiting.overlay.first()?.0, Arc::clone(name))),
+            State::Waiting(waiting) => Some((waiting.overlay.first()?.seq, Arc::clone(name))),
             State::Hot(_) => None,
         };
         let mut firsts: Vec<(Seq, Arc<str>)> = self.videos.iter().filter_map(first).collect();
@@ -185,7 +186,7 @@ impl<W> Owner<W> {
         let Some(State::Waiting(waiting)) = self.videos.get_mut(video) else { return };
         let folded = cold.and_then(|cold| fold(cold, waiting, &self.rules));
         let parked = std::mem::take(&mut waiting.parked);
-        let first = waiting.overlay.first().map(|(seq, _)| *seq);
+        let first = waiting.overlay.first().map(|logged| logged.seq);
         match folded {
             Ok(folded) => {
                 self.wake(video, folded.video, folded.rest, parked, first);
@@ -261,7 +262,11 @@ fn fold<W>(cold: ColdVideo, waiting: &Waiting<W>, rules: &Rules) -> Result<Folde
     let (mut video, applied) = cold::load(&cold, &rules.options)?;
     let mut rest = Rest::default();
     let mut any = false;
-    for (seq, value) in &waiting.overlay {
+    for Logged { seq, value, elsewhere } in &waiting.overlay {
+        // An import may have left many that are at rest whole.
+        if *seq <= applied && !elsewhere {
+            continue;
+        }
         let outcome = Outcome::decode(value).map_err(|error| cold::damaged(&error.to_string()))?;
         if *seq > applied {
             video.apply(*seq, &outcome, &rules.keys, &mut rest);

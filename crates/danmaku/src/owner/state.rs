@@ -148,11 +148,20 @@ pub(super) struct Flight {
     pub(super) from: Seq,
 }
 
+/// An outcome found in the log.
+#[derive(Debug)]
+pub(super) struct Logged {
+    pub(super) seq: Seq,
+    pub(super) value: Bytes,
+    /// Something of it lies elsewhere than in its video's rows.
+    pub(super) elsewhere: bool,
+}
+
 /// A video that is not loaded, with what waits for that.
 #[derive(Debug)]
 pub(super) struct Waiting<W> {
     /// Outcomes found in the log at start, not yet known to be at rest.
-    pub(super) overlay: Vec<(Seq, Bytes)>,
+    pub(super) overlay: Vec<Logged>,
     pub(super) overlay_bytes: usize,
     pub(super) parked: VecDeque<(Op, W)>,
     pub(super) loading: bool,

@@ -109,7 +109,7 @@ impl<W> Owner<W> {
     fn due(&self, from: Seq, name: &str, pressed: bool) -> Due {
         match self.videos.get(name) {
             Some(State::Waiting(waiting)) => {
-                match waiting.overlay.first().is_some_and(|(first, _)| *first == from) {
+                match waiting.overlay.first().is_some_and(|first| first.seq == from) {
                     true if waiting.loading => Due::Outdated,
                     true => Due::NotLoaded,
                     false => Due::Outdated,

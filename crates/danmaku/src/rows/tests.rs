@@ -1,6 +1,11 @@
 use proptest::prelude::*;
+use tideline_types::limits::{COLOR_MAX, PROGRESS_MS_MAX};
+use tideline_types::{Epoch, Millis, Seq, UserId};
+use tideline_wire::danmaku::{Mode, Pool, Sender};
 
 use super::*;
+use crate::comment::{Content, Writer};
+use crate::id::stretch_of;
 
 pub(crate) fn any_id() -> impl Strategy<Value = CommentId> {
     (any::<u64>())

@@ -7,7 +7,7 @@ use tideline_wire::danmaku::Pool;
 
 use super::post::{has_room, place};
 use super::{Decision, Desk, Lookup, Rules, lookup, outcome};
-use crate::ask::{Action, Answer, Refusal};
+use crate::ask::{Action, Answer, Moderated, Refusal};
 use crate::comment::{Actor, Comment, Index, Role, State, Writer};
 use crate::id::CommentId;
 use crate::outcome::{Act, Change};
@@ -55,8 +55,18 @@ impl Rules {
         let mut after = comment.index;
         match moderated(desk, id, action, &mut after) {
             Err(refusal) => Decision::refused(refusal),
-            Ok(_) if after == comment.index => Decision::Done(Answer::Comment(comment), None),
-            Ok(evicted) => changed(desk, Act::Moderate, Some(actor), &comment, after, evicted),
+            Ok(_) if after == comment.index => {
+                Decision::Done(Answer::Moderated(Moderated { comment, seq: None }), None)
+            }
+            Ok(evicted) => {
+                match changed(desk, Act::Moderate, Some(actor), &comment, after, evicted) {
+                    Decision::Done(Answer::Comment(comment), outcome) => {
+                        let seq = Some(desk.next);
+                        Decision::Done(Answer::Moderated(Moderated { comment, seq }), outcome)
+                    }
+                    other => other,
+                }
+            }
         }
     }
 

@@ -1,10 +1,17 @@
 //! What stays bounded: batches on their way, and what is logged and not at
 //! rest.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
 use tideline_danmaku::ask::{Op, Refusal};
 use tideline_danmaku::comment::Role;
 use tideline_danmaku::options::Options;
 use tideline_danmaku::owner::Bounds;
+use tideline_danmaku::{STRETCH_MS, cold};
+use tideline_store::mem::MemTable;
+use tideline_store::{Commit, Row, StoreError, Table, TableName};
 
 use crate::partition::{Partition, actor, bounds, draft};
 
@@ -63,4 +70,88 @@ fn a_start_with_less_memory_than_the_log_holds_brings_it_to_rest_and_loses_nothi
     for (n, texts) in texts.iter().enumerate() {
         assert_eq!(p.texts(&video(n)), *texts, "video {n}");
     }
+}
+
+/// A table that counts the rows that are read of it.
+struct Counting {
+    table: MemTable,
+    rows: AtomicUsize,
+}
+
+impl Counting {
+    fn counted<T>(&self, rows: usize, found: T) -> T {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        found
+    }
+}
+
+impl Table for Counting {
+    fn get(&self, table: TableName, key: &[u8], sort: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.counted(1, self.table.get(table, key, sort)?))
+    }
+
+    fn scan(
+        &self,
+        table: TableName,
+        key: &[u8],
+        from: &[u8],
+        to: Option<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        let found = self.table.scan(table, key, from, to, reverse, limit)?;
+        Ok(self.counted(found.len(), found))
+    }
+
+    fn walk(
+        &self,
+        table: TableName,
+        prefix: &[u8],
+        visit: &mut dyn FnMut(Row) -> bool,
+    ) -> Result<(), StoreError> {
+        self.table.walk(table, prefix, visit)
+    }
+
+    fn commit(&self, commits: &[Commit]) -> Result<(), StoreError> {
+        self.table.commit(commits)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.table.sync()
+    }
+
+    fn purge(&self, table: TableName) -> Result<(), StoreError> {
+        self.table.purge(table)
+    }
+
+    fn backup(&self, into: &Path) -> Result<(), StoreError> {
+        self.table.backup(into)
+    }
+
+    fn verify(&self) -> Result<u64, StoreError> {
+        self.table.verify()
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.table.disk_bytes()
+    }
+}
+
+#[test]
+fn what_is_read_to_open_a_video_does_not_grow_with_what_it_hides() {
+    let mut p = Partition::new(Options { limit: Some(300), ..Options::default() });
+    for (video, count) in [("small", 600), ("large", 12_000)] {
+        for n in 0..count {
+            p.post(video, "ann", draft(&n.to_string(), n % 3 * STRETCH_MS)).unwrap();
+        }
+        assert_eq!((p.view(video).counted, p.view(video).total), (300, u64::from(count)));
+    }
+    p.rest();
+    let counting = Counting { table: p.table, rows: AtomicUsize::new(0) };
+    let [small, large] = ["small", "large"].map(|video| {
+        cold::read(&counting, video).unwrap();
+        counting.rows.swap(0, Ordering::Relaxed)
+    });
+    assert_eq!(large, small);
+    assert!(large < 3 * 300, "{large} rows");
 }

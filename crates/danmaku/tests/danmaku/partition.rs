@@ -326,6 +326,7 @@ impl Partition {
     pub(crate) fn comment(&mut self, video: &str, op: Op) -> Result<Arc<Comment>, Refusal> {
         match self.ask(video, op) {
             Answer::Comment(comment) => Ok(comment),
+            Answer::Moderated(moderated) => Ok(moderated.comment),
             Answer::Refused(refusal) => Err(refusal),
             other => panic!("{other:?}"),
         }

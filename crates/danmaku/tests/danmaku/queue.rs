@@ -152,7 +152,7 @@ fn a_read_that_began_before_a_flush_sees_what_the_flush_brought_to_rest() {
     let ticket = p.call("v", hide);
     p.read_before(|p| while p.sync_one() || p.commit_one() || p.sync_table() {});
     p.serve();
-    assert!(matches!(p.answers[&ticket], Answer::Comment(_)));
+    assert!(matches!(p.answers[&ticket], Answer::Moderated(_)));
     assert_eq!(p.texts("v"), ["0"], "not the blocked one");
 }
 

@@ -1,11 +1,11 @@
 //! Calls, one after the other, and what they come to.
 
-use tideline_danmaku::STRETCH_MS;
 use tideline_danmaku::ask::{Action, Answer, Changes, ImportItem, Op, Refusal, SettingsPatch};
 use tideline_danmaku::comment::{Draft, Rank, Role, State};
 use tideline_danmaku::options::Options;
 use tideline_danmaku::outcome::{self, Outcome};
 use tideline_danmaku::video::Event;
+use tideline_danmaku::{CommentId, STRETCH_MS};
 use tideline_store::batch::BatchRef;
 use tideline_types::Seq;
 use tideline_wire::danmaku::{Attr, Item, Mode, Pool, Sender};
@@ -452,4 +452,28 @@ fn a_segment_may_be_longer_than_six_minutes() {
     let options = Options { segment_stretches: 2, ..Options::default() };
     let third = p.post("v", "ann", draft("d", at(3))).unwrap().comment.id;
     assert_eq!((options.segment_ms(), options.segment_at(third.stretch())), (720_000, 2));
+}
+
+#[test]
+fn the_hidden_are_listed_by_where_in_the_video_and_those_for_want_of_room_are_not() {
+    let mut p = Partition::new(Options { limit: Some(100), ..Options::default() });
+    let at = |n: u32| n * STRETCH_MS;
+    let mut ids: Vec<CommentId> = Vec::new();
+    for n in [3, 1, 2, 0] {
+        ids.push(p.post("v", "ann", draft(&format!("c{n}"), at(n))).unwrap().comment.id);
+    }
+    for (id, action) in [(ids[0], Action::Hide), (ids[1], Action::Block), (ids[3], Action::Hide)] {
+        p.moderate("v", id, action).unwrap();
+    }
+    p.rest();
+    p.moderate("v", ids[3], Action::Restore).unwrap();
+    p.comment("v", Op::Recall { id: ids[2], actor: actor("ann", Role::Viewer) }).unwrap();
+    let mut hidden = |after, limit| match p.ask("v", Op::Hidden { after, limit }) {
+        Answer::Own(found) => found.iter().map(|c| (c.id, c.index.state)).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    let all = [(ids[1], State::Blocked), (ids[2], State::Recalled), (ids[0], State::Hidden)];
+    assert_eq!(hidden(None, 100), all, "of rows at rest and of what is not at rest yet");
+    assert_eq!(hidden(None, 2), all[..2]);
+    assert_eq!(hidden(Some(ids[2]), 2), all[2..]);
 }

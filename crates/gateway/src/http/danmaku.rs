@@ -1,11 +1,13 @@
 //! Comments across a video: in, changed, and one's own.
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use http::StatusCode;
 use tideline_danmaku::CommentId;
 use tideline_danmaku::ask::{Action, Posted, Refusal, SettingsPatch};
 use tideline_danmaku::comment::{Actor, Comment, Draft, Rank, Role, State};
-use tideline_types::UserId;
+use tideline_types::{PartitionId, Position, UserId};
 use tideline_wire::Code;
 use tideline_wire::danmaku::json::put_fields;
 use tideline_wire::danmaku::{Mode, Pool};
@@ -72,8 +74,53 @@ pub(super) async fn change(gateway: Gateway, mut call: Call) -> Result<Response,
     };
     let (video, id) = (call.param("video").unwrap_or_default(), comment_id(&call)?);
     let actor = moderator(&gateway, &call.caller, video).await?;
-    let comment = gateway.inner.danmaku.moderate(video, id, action, actor).await?;
-    Ok(door::json(comment_json(&gateway, video, &comment)))
+    let danmaku = &gateway.inner.danmaku;
+    let moderated = danmaku.moderate(video, id, action, actor).await?;
+    let place = moderated.seq.map(|seq| danmaku.place_of(video, seq));
+    let mut out = comment_json(&gateway, video, &moderated.comment);
+    out.pop();
+    push_str(&mut out, ",\"audit\":");
+    match place {
+        Some((partition, at)) => put_place(&mut out, partition, at),
+        None => push_str(&mut out, "null"),
+    }
+    out.push(b'}');
+    Ok(door::json(out))
+}
+
+/// The place of a record, as a line of its topic says it.
+fn put_place(out: &mut Vec<u8>, partition: PartitionId, at: Position) {
+    for (name, number) in [
+        ("{\"partition\":", u64::from(partition.0)),
+        (",\"incarnation\":", at.incarnation.0),
+        (",\"epoch\":", u64::from(at.epoch.0)),
+        (",\"seq\":", at.seq.0),
+    ] {
+        push_str(out, name);
+        push_u64(out, number);
+    }
+    out.push(b'}');
+}
+
+/// What of a video is hidden for another reason than room, for who may show it.
+pub(super) async fn hidden(gateway: Gateway, call: Call) -> Result<Response, Problem> {
+    call.query.only(&["after", "limit"])?;
+    let video = call.param("video").unwrap_or_default();
+    moderator(&gateway, &call.caller, video).await?;
+    let after = call.query.one("after")?.map(|text| id_of("after", text)).transpose()?;
+    let limit = call.query.number("limit")?.unwrap_or(OWN_MAX as u64);
+    if !(1..=OWN_MAX as u64).contains(&limit) {
+        return Err(Problem::invalid(format!("limit: must be 1 to {OWN_MAX}")));
+    }
+    let comments = gateway.inner.danmaku.hidden(video, after, limit as usize).await?;
+    let mut out = comments_json(&gateway, video, &comments);
+    push_str(&mut out, ",\"next\":");
+    match comments.last().filter(|_| comments.len() == limit as usize) {
+        Some(last) => push_string(&mut out, &last.id.to_string()),
+        None => push_str(&mut out, "null"),
+    }
+    out.push(b'}');
+    Ok(door::json(out))
 }
 
 /// By its writer: taken back; by the owner or a moderator: hidden.
@@ -193,15 +240,22 @@ pub(super) async fn own(gateway: Gateway, call: Call) -> Result<Response, Proble
         return Err(Problem::invalid(format!("limit: must be 1 to {OWN_MAX}")));
     }
     let comments = gateway.inner.danmaku.own(video, &user, below, limit as usize).await?;
+    let mut out = comments_json(&gateway, video, &comments);
+    out.push(b'}');
+    Ok(door::json(out))
+}
+
+/// Comments as the first field of an object that goes on.
+fn comments_json(gateway: &Gateway, video: &str, comments: &[Arc<Comment>]) -> Vec<u8> {
     let mut out = b"{\"items\":[".to_vec();
     for (at, comment) in comments.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(&comment_json(&gateway, video, comment));
+        out.extend_from_slice(&comment_json(gateway, video, comment));
     }
-    push_str(&mut out, "]}");
-    Ok(door::json(out))
+    out.push(b']');
+    out
 }
 
 /// The caller as one who may change others' comments.

@@ -131,6 +131,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
                 filters::set_of_video,
             )),
         )
+        .route("/v1/videos/{video}/danmaku/hidden", on(GET, Op::HiddenComments, danmaku::hidden))
         .route(
             "/v1/videos/{video}/danmaku/{id}",
             on(PATCH, Op::ChangeComment, danmaku::change).merge(on(

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use tideline_danmaku::filters::{self, Filters};
 use tideline_danmaku::flag::{FLAG_DEFAULT, Viewer};
 use tideline_danmaku::scores::Scores;
@@ -16,6 +16,7 @@ use super::door::{self, Call};
 use super::players::tally_json;
 use super::segments::outside;
 use crate::Gateway;
+use crate::op::Need;
 use crate::packing::Packing;
 use crate::problem::Problem;
 use crate::shelf::Kind;
@@ -63,25 +64,52 @@ pub(super) async fn put_flags(gateway: Gateway, mut call: Call) -> Result<Respon
     Ok(door::json(tally_json(&counts, &rejected)))
 }
 
-/// This viewer's flags, then the shared XML in gzip.
+/// This viewer's flags, then the shared XML in gzip; or both as one protobuf
+/// message. Whose: the caller's, or
+/// those of a user whom they may read, by name.
 pub(super) async fn smart(
     gateway: &Gateway,
-    user: Option<UserId>,
-    video: &str,
+    call: Call,
     segment: u32,
 ) -> Result<Response, Problem> {
-    let kind = Kind::Body(Format::Xml);
-    let shared = gateway.inner.shelf.get(gateway, video, segment, kind, Packing::Gzip).await?;
+    call.query.only(&["user"])?;
+    gateway.may_read_comments(&call.caller)?;
+    let user = match call.query.one("user")? {
+        Some(name) => {
+            let user = gateway.user(&call.caller, name)?;
+            call.caller.may(Need::ReadUser, Some(&user))?;
+            Some(user)
+        }
+        None => call.caller.user.clone(),
+    };
+    let video = call.param("video").unwrap_or_default();
+    let (kind, packing, name) = match accepts_protobuf(&call.parts.headers) {
+        true => (Kind::Body(Format::Proto), Packing::Identity, "application/x-protobuf"),
+        false => (Kind::Body(Format::Xml), Packing::Gzip, "application/octet-stream"),
+    };
+    let shared = gateway.inner.shelf.get(gateway, video, segment, kind, packing).await?;
     let shared = shared.ok_or_else(outside)?.ready;
     let flags = flags(gateway, user, video, segment).await?;
     let mut out = Vec::with_capacity(4 + flags.len() + shared.bytes.len());
-    put_frame_head(&mut out, &flags);
+    match kind {
+        Kind::Body(Format::Proto) => {
+            // They were looked at when they came.
+            Flags::from_json(&flags, FLAGS_MAX).unwrap_or_default().put_proto(&mut out);
+        }
+        _ => put_frame_head(&mut out, &flags),
+    }
     out.extend_from_slice(&shared.bytes);
-    let mut response = door::typed("application/octet-stream", out);
+    let mut response = door::typed(name, out);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=5"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
     headers.insert("x-tideline-seq", HeaderValue::from(shared.seq().0));
     Ok(response)
+}
+
+fn accepts_protobuf(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("protobuf"))
 }
 
 /// The scores that a model gave, as they came; else what the viewer's filters

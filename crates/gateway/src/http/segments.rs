@@ -19,6 +19,9 @@ pub(super) const CACHE_CONTROL: &str = "public, max-age=5";
 /// A player that has just sent a comment looks for it.
 const CACHE_CONTROL_OF_PLAYERS: &str = "no-cache";
 
+/// About as many headers as an answer has.
+const HEADERS: usize = 12;
+
 /// The forms, by the ending of a path.
 const ENDINGS: [(&str, Kind); 4] = [
     ("json", Kind::Body(Format::Json)),
@@ -34,9 +37,7 @@ pub(super) async fn segment(gateway: Gateway, call: Call) -> Result<Response, Pr
     let number = number.ok_or_else(|| Problem::invalid("segment: must be a number from 1"))?;
     let kind = match ending {
         Some("smart") => {
-            let user = call.caller.user.clone();
-            let asked = Asked::of(&gateway, call)?;
-            return personal::smart(&gateway, user, &asked.video, number).await;
+            return personal::smart(&gateway, call, number).await;
         }
         Some(ending) => of_ending(ending)?,
         None => of_accept(&call.parts.headers),
@@ -99,6 +100,7 @@ fn answer(asked: &HeaderMap, kind: Kind, packing: Packing, found: Found) -> Resp
         false => Response::new(Body::from(ready.bytes.clone())),
     };
     let headers = response.headers_mut();
+    headers.reserve(HEADERS);
     headers.insert(header::ETAG, ready.etag.clone());
     let cached = match kind {
         Kind::Player(_) => CACHE_CONTROL_OF_PLAYERS,

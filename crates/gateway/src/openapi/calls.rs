@@ -134,6 +134,9 @@ calls! {
         NO_QUERY, ETAG_HEADERS, None, ("200", Some(("text/x-ssa", "Text")));
     "segment" Get "/v1/videos/{video}/danmaku/segments/{n}" "Six minutes, from 1: `1.json`, `1.pb`, `1.xml`, `1.ass`, or by `Accept`.",
         NO_QUERY, ETAG_HEADERS, None, ("200", Some((JSON, "Comments")));
+    "smartSegment" Get "/v1/videos/{video}/danmaku/segments/{n}.smart" "A viewer's flags, then the segment: four bytes of length (big-endian), the flags as JSON, the XML in gzip; where protobuf is accepted, one message whose field 3 is the flags.",
+        &[("user", Type::String, "Whose flags, for who may read that user; the caller's own if not said.")],
+        NO_HEADERS, None, ("200", Some(("application/octet-stream", "Text")));
     "special" Get "/v1/videos/{video}/danmaku/special/{pack}" "Scripts and BAS, which are never run here: `1.pb` and on.",
         NO_QUERY, NO_HEADERS, None, ("200", Some(("application/x-protobuf", "Text")));
     "video" Get "/v1/videos/{video}/danmaku/view" "Figures and settings of a video.",
@@ -148,7 +151,10 @@ calls! {
         &[("format", Type::String, "As the command line names it; found out if not said.")],
         NO_HEADERS, Some(("application/octet-stream", "Text")), ("200", Some((JSON, "Imported")));
     "changeComment" Patch "/v1/videos/{video}/danmaku/{id}" "Protects, recommends, hides, blocks, restores or moves a comment (as above).",
-        NO_QUERY, NO_HEADERS, Some((JSON, "CommentChange")), ("200", Some((JSON, "OwnComment")));
+        NO_QUERY, NO_HEADERS, Some((JSON, "CommentChange")), ("200", Some((JSON, "ChangedComment")));
+    "hiddenComments" Get "/v1/videos/{video}/danmaku/hidden" "What of a video is hidden for another reason than room, by where in the video (its owner, moderators, services, admins).",
+        &[("after", Type::String, "`next` of the page before."), ("limit", Type::Integer, "1 to 100; 100 if not said.")],
+        NO_HEADERS, None, ("200", Some((JSON, "HiddenComments")));
     "removeComment" Delete "/v1/videos/{video}/danmaku/{id}" "By its writer within two minutes: taken back. By the owner or a moderator: hidden.",
         NO_QUERY, NO_HEADERS, None, ("204", None);
     "likeComment" Post "/v1/videos/{video}/danmaku/{id}/like" "Once; again changes nothing.",

@@ -75,6 +75,25 @@ struct PostedComment {
     seq: u64,
 }
 
+/// A comment that was changed.
+#[derive(ToSchema)]
+struct ChangedComment {
+    #[schema(inline)]
+    #[serde(flatten)]
+    comment: OwnComment,
+    /// Where topic `danmaku-audit` tells of it, for an undo; null where it was so
+    /// already.
+    audit: Option<AuditPlace>,
+}
+
+/// What of a video is hidden.
+#[derive(ToSchema)]
+struct HiddenComments {
+    items: Vec<OwnComment>,
+    /// Where to go on; null at the end.
+    next: Option<String>,
+}
+
 /// One's own comments.
 #[derive(ToSchema)]
 struct OwnComments {
@@ -218,6 +237,7 @@ pub(super) fn add(components: ComponentsBuilder) -> ComponentsBuilder {
     }
     all!(
         NewComment Comment Comments OwnComment PostedComment OwnComments CommentChange CommentReport
+        ChangedComment HiddenComments
         Video VideoSettings Filter Filters Work DueComment Review AuditPlace FlagsPut Imported
     )
 }

@@ -400,6 +400,16 @@ async fn a_viewers_flags_stand_before_the_bytes_that_all_share() {
     flate2::read::GzDecoder::new(xml).read_to_string(&mut text).unwrap();
     let shared = site.get("/v1/videos/v/danmaku/segments/1.xml").await;
     assert_eq!(text.as_bytes(), shared.bytes);
+    let open = crate::fixture::site();
+    open.post(
+        "/v1/videos/v/danmaku",
+        &json!({"text": "mine", "progress_ms": 5, "user": "ann"}).to_string(),
+    )
+    .await
+    .expect(201);
+    let own = open.get(&format!("{path}?user=ann")).await;
+    let own = Flags::from_json(read_frame(&own.bytes).unwrap().0, 10).unwrap();
+    assert_eq!(own.flags[0].1, 11, "where nobody is asked for a name, by the name that is said");
     let nobody = site.get(path).await;
     let flags = Flags::from_json(read_frame(&nobody.bytes).unwrap().0, 10).unwrap();
     assert_eq!((flags.default, flags.flags), (5, vec![]));
@@ -409,6 +419,18 @@ async fn a_viewers_flags_stand_before_the_bytes_that_all_share() {
     as_of(&site, &admin, "PUT", put, scores).await.expect(204);
     let got = as_of(&site, &ann, "GET", path, "").await;
     assert_eq!(read_frame(&got.bytes).unwrap().0, scores.as_bytes(), "byte for byte as they came");
+    let named = format!("{path}?user=ann");
+    let got = as_of(&site, &admin, "GET", &named, "").await;
+    assert_eq!(read_frame(&got.bytes).unwrap().0, scores.as_bytes(), "who may read ann's");
+    as_of(&site, &bob, "GET", &named, "").await.problem(403);
+    site.get(&named).await.problem(401);
+    let bearer = format!("Bearer {ann}");
+    let accepted = [("authorization", &*bearer), ("accept", "application/x-protobuf")];
+    let one = site.call_with("GET", path, "", &accepted).await;
+    let one = Segment::decode(&one.bytes[..]).unwrap();
+    let flags = one.flags.unwrap();
+    assert_eq!((flags.default_flag, flags.flags[0].id, flags.flags[0].flag), (3, 1, 11));
+    assert_eq!(one.elements.len(), 2);
     as_of(&site, &admin, "PUT", put, r#"{"default":12}"#).await.problem(400);
     as_of(&site, &admin, "PUT", "/v1/users/ann/danmaku/flags?video=v", scores).await.problem(400);
 }

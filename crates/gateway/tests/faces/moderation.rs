@@ -84,7 +84,19 @@ async fn one_call_undoes_what_a_line_of_the_audit_tells() {
     let say = json!({"text": "hm", "progress_ms": 5}).to_string();
     let posted = as_of(&site, &bob, "POST", "/v1/videos/v/danmaku", &say).await.expect(201);
     let path = format!("/v1/videos/v/danmaku/{}", posted["id"].as_str().unwrap());
-    as_of(&site, &ann, "PATCH", &path, r#"{"state":"blocked"}"#).await.expect(200);
+    let blocked = as_of(&site, &ann, "PATCH", &path, r#"{"state":"blocked"}"#).await.expect(200);
+    let again = as_of(&site, &ann, "PATCH", &path, r#"{"state":"blocked"}"#).await.expect(200);
+    assert_eq!(again["audit"], json!(null), "it was so already");
+    let hidden = "/v1/videos/v/danmaku/hidden";
+    as_of(&site, &bob, "GET", hidden, "").await.problem(403);
+    let listed = as_of(&site, &ann, "GET", &format!("{hidden}?limit=1"), "").await.expect(200);
+    assert_eq!(
+        (&listed["items"][0]["reason"], &listed["next"]),
+        (&json!("blocked"), &posted["id"])
+    );
+    let after = format!("{hidden}?after={}", posted["id"].as_str().unwrap());
+    let rest = as_of(&site, &ann, "GET", &after, "").await.expect(200);
+    assert_eq!(rest, json!({"items": [], "next": null}));
     as_of(&site, &admin, "PUT", "/v1/danmaku/filters", r#"[{"type":0,"filter":"x"}]"#)
         .await
         .expect(204);
@@ -116,6 +128,7 @@ async fn one_call_undoes_what_a_line_of_the_audit_tells() {
             as_of(&site, &admin, "POST", undo, place).await.expect(204);
         } else {
             assert_eq!((&value["video"], &value["actor"]), (&json!("v"), &json!("ann")));
+            assert_eq!(blocked["audit"].to_string(), *place, "the answer tells the place");
             as_of(&site, &ann, "POST", undo, place).await.expect(204);
             as_of(&site, &ann, "POST", undo, place).await.problem(409);
         }

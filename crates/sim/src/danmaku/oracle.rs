@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tideline_danmaku::ask::{Answer, Changes, Op, Refusal, Snapshot};
+use tideline_danmaku::ask::{Answer, Changes, Moderated, Op, Refusal, Snapshot};
 use tideline_danmaku::outcome::Outcome;
 use tideline_danmaku::video::Event;
 use tideline_store::batch::BatchRef;
@@ -111,7 +111,7 @@ impl Oracle {
                     items.iter().all(|item| times.get(&*item.item.text) == Some(&1))
                 })
             }
-            Answer::Comment(comment) => {
+            Answer::Comment(comment) | Answer::Moderated(Moderated { comment, .. }) => {
                 self.first(asked, |plain| plain.comments.get(&comment.id) == Some(comment))
             }
             Answer::Settings(set) => self.first(asked, |plain| plain.settings == *set),
