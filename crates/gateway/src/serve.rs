@@ -4,20 +4,25 @@
 //! connect. Stopping: no connection is taken any more, calls under way end
 //! within `server.stop_ms`, then what is left is cut.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tower::Service;
 
+use crate::http::Front;
 use crate::options::ServerOptions;
 use crate::{Gateway, grpc};
 
@@ -92,7 +97,7 @@ impl Bound {
         let options = gateway.inner.options.server.clone();
         let faces = async {
             tokio::join!(
-                accept(http, gateway.http(), &options, stopped.clone()),
+                accept(http, Front::new(gateway.clone()), &options, stopped.clone()),
                 accept(grpc, routes, &options, stopped.clone()),
             )
         };
@@ -109,12 +114,17 @@ impl Bound {
 
 /// Takes connections until `stopped` says so, then waits for them to end;
 /// false if some had to be cut.
-pub(crate) async fn accept(
+pub(crate) async fn accept<S, F>(
     listener: TcpListener,
-    router: Router,
+    face: S,
     options: &ServerOptions,
     mut stopped: watch::Receiver<bool>,
-) -> bool {
+) -> bool
+where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future = F>,
+    S: Clone + Send + 'static,
+    F: Future<Output = Result<Response, Infallible>> + Send + 'static,
+{
     let room = Arc::new(Semaphore::new(options.connections_max));
     let mut connections = tokio::task::JoinSet::new();
     let graceful = GracefulShutdown::new();
@@ -133,7 +143,7 @@ pub(crate) async fn accept(
             Ok((stream, _)) => {
                 // Answers are small and waited for; held back they would come late.
                 let _ = stream.set_nodelay(true);
-                let service = TowerToHyperService::new(router.clone());
+                let service = TowerToHyperService::new(face.clone());
                 let served = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
                 let watched = graceful.watch(served.into_owned());
                 connections.spawn(async move {

@@ -36,8 +36,16 @@ pub(crate) struct Call {
     pub(crate) caller: Arc<Caller>,
     pub(crate) query: Query,
     pub(crate) parts: Parts,
-    params: RawPathParams,
+    params: Params,
     body: Option<Body>,
+}
+
+/// Segments of a path that have names.
+pub(super) enum Params {
+    /// As the router found them.
+    Routed(RawPathParams),
+    /// Known without it.
+    Known([(&'static str, Box<str>); 2]),
 }
 
 /// Has `handler` answer calls of `op` that come with `method`.
@@ -47,11 +55,18 @@ where
     A: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
     axum::routing::on(method, move |State(gateway): State<Gateway>, request: Request| {
-        door(gateway, op, request, handler)
+        door(gateway, op, request, None, handler)
     })
 }
 
-async fn door<F, A>(gateway: Gateway, op: Op, request: Request, handler: F) -> Response
+/// Answers one call of `op`; `params` where the router was not asked.
+pub(super) async fn door<F, A>(
+    gateway: Gateway,
+    op: Op,
+    request: Request,
+    params: Option<Params>,
+    handler: F,
+) -> Response
 where
     F: Fn(Gateway, Call) -> A + Send,
     A: Future<Output = Result<Response, Problem>> + Send,
@@ -63,7 +78,7 @@ where
             // Pinned where it is made: it is large, and would be copied at each
             // layer around it.
             let run = pin!(async {
-                let call = Call::open(&gateway, op, request).await?;
+                let call = Call::open(&gateway, op, request, params).await?;
                 handler(gateway.clone(), call).await
             });
             let run = AssertUnwindSafe(run).catch_unwind();
@@ -85,11 +100,20 @@ where
 }
 
 impl Call {
-    async fn open(gateway: &Gateway, op: Op, request: Request) -> Result<Self, Problem> {
+    async fn open(
+        gateway: &Gateway,
+        op: Op,
+        request: Request,
+        params: Option<Params>,
+    ) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let params = RawPathParams::from_request_parts(&mut parts, &())
-            .await
-            .map_err(|_| Problem::invalid("path: is not UTF-8 in percent encoding"))?;
+        let params = match params {
+            Some(params) => params,
+            None => RawPathParams::from_request_parts(&mut parts, &())
+                .await
+                .map(Params::Routed)
+                .map_err(|_| Problem::invalid("path: is not UTF-8 in percent encoding"))?,
+        };
         let query = Query::of(&parts.uri)?;
         let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let (auth, ticket) = (&gateway.inner.auth, query.one("ticket")?);
@@ -106,7 +130,14 @@ impl Call {
 
     /// A segment of the path, decoded.
     pub(super) fn param(&self, name: &str) -> Option<&str> {
-        self.params.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        match &self.params {
+            Params::Routed(params) => {
+                params.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+            Params::Known(params) => {
+                params.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
+            }
+        }
     }
 
     /// The user in the path, whom the caller may ask about.

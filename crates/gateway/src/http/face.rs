@@ -39,22 +39,40 @@ fn is_untold(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> 
 }
 
 async fn face(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let id = request_id(&gateway, request.headers());
-    let origin = request.headers().get(header::ORIGIN).cloned();
+    let asked = Asked::of(&gateway, request.headers());
     let preflight = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if preflight { allowed() } else { next.run(request).await };
-    let headers = response.headers_mut();
-    if let Some(origin) = origin {
-        headers.append(header::VARY, HeaderValue::from_static("origin"));
-        if welcome(&gateway.inner.options.server.cors_origins, &origin) {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-            let exposed = HeaderValue::from_static(EXPOSED_HEADERS);
-            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-        }
+    let response = if preflight { allowed() } else { next.run(request).await };
+    asked.answered(&gateway, response)
+}
+
+/// What of a request its answer goes back to.
+pub(super) struct Asked {
+    id: HeaderValue,
+    origin: Option<HeaderValue>,
+}
+
+impl Asked {
+    pub(super) fn of(gateway: &Gateway, headers: &HeaderMap) -> Self {
+        let origin = headers.get(header::ORIGIN).cloned();
+        Self { id: request_id(gateway, headers), origin }
     }
-    headers.insert(REQUEST_ID, id);
-    response
+
+    /// The answer with the request's name, and with what a page of another
+    /// origin may see of it.
+    pub(super) fn answered(self, gateway: &Gateway, mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        if let Some(origin) = self.origin {
+            headers.append(header::VARY, HeaderValue::from_static("origin"));
+            if welcome(&gateway.inner.options.server.cors_origins, &origin) {
+                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+                let exposed = HeaderValue::from_static(EXPOSED_HEADERS);
+                headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+            }
+        }
+        headers.insert(REQUEST_ID, self.id);
+        response
+    }
 }
 
 /// What browsers may send; whether an origin may is said by another header.

@@ -11,6 +11,7 @@ mod danmaku;
 mod door;
 mod face;
 mod filters;
+mod front;
 mod history;
 mod items;
 mod lists;
@@ -43,6 +44,7 @@ use door::on;
 
 pub(crate) use danmaku::{comment_json, draft_of, is_privileged};
 pub(crate) use door::Call;
+pub(crate) use front::Front;
 pub(crate) use history::{ack_of, object_key};
 pub use pages::PageFile;
 pub(crate) use pages::Pages;

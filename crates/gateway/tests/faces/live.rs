@@ -298,3 +298,64 @@ async fn a_comment_behind_the_end_is_pushed_into_the_last_segment() {
     let segment = served.site.get("/v1/videos/v/danmaku/segments/1").await.expect(200);
     assert!(segment.to_string().contains("at the end"), "{segment}");
 }
+
+/// Status, headers but for those of the connection, and body.
+type Told = (u16, Vec<(String, String)>, Vec<u8>);
+
+/// What a GET over a socket of its own is answered.
+async fn get(http: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Told {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut request = format!("GET {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    let mut stream = tokio::net::TcpStream::connect(http).await.unwrap();
+    stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(answer[..end].to_vec()).unwrap();
+    let mut lines = head.lines();
+    let status = lines.next().unwrap()[9..12].parse().unwrap();
+    let pairs = lines.map(|line| line.split_once(": ").unwrap());
+    (status, told(pairs), answer[end + 4..].to_vec())
+}
+
+fn told<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    let of_the_connection = ["connection", "content-length", "date", "x-request-id"];
+    let kept = headers.filter(|(name, _)| !of_the_connection.contains(name));
+    let mut all: Vec<_> = kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_segment_over_a_socket_is_answered_as_the_router_answers_it() {
+    let served = serve(AuthMode::None).await;
+    for n in 0..40 {
+        post(&served, &format!("comment number {n}"), n).await;
+    }
+    let segments = "/v1/videos/v/danmaku/segments";
+    let etag = served.site.get(&format!("{segments}/1.pb")).await.header("etag").to_owned();
+    let page = ("origin", "http://localhost:3000");
+    for (path, headers) in [
+        ("/1.pb", vec![("accept-encoding", "gzip"), page]),
+        ("/1.json", vec![]),
+        ("/1", vec![("accept", "application/xml"), ("accept-encoding", "deflate")]),
+        ("/1.pb", vec![("if-none-match", &*etag), page]),
+        ("/1.smart", vec![]),
+        ("/2.pb", vec![page]),
+        ("/x.pb", vec![]),
+        ("/1.pb?what=1", vec![]),
+        ("/1.doc", vec![("x-request-id", "mine")]),
+    ] {
+        let path = format!("{segments}{path}");
+        // What is made by the first one is held for the second.
+        served.site.call_with("GET", &path, "", &headers).await;
+        let (status, heard, bytes) = get(served.http, &path, &headers).await;
+        let by_router = served.site.call_with("GET", &path, "", &headers).await;
+        let pairs = by_router.headers.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap()));
+        assert_eq!((status, heard), (by_router.status.as_u16(), told(pairs)), "{path}");
+        assert_eq!(bytes, by_router.bytes, "{path}");
+    }
+}
