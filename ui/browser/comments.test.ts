@@ -97,6 +97,35 @@ it("lets the owner find, protect, hide and undo, by keys", async () => {
   await viewer.context().close();
 });
 
+it("lists what is hidden by its reason, and undoes it on a later visit", async () => {
+  const room = await filled("later");
+  const owner = await stage.visit("/#/owner/later");
+  await expect.poll(() => owner.locator(".owned").count()).toBe(40);
+  const first = owner.locator(".owned").first();
+  const text = await first.locator(".row-title").textContent();
+  await first.getByRole("button", { name: "Hide" }).click();
+  await expect.poll(async () => (await room.all()).length).toBe(39);
+  await owner.reload();
+  await expect.poll(() => owner.locator(".owned").count()).toBe(40);
+  await owner.getByLabel("Which comments").selectOption({ label: "Hidden (1)" });
+  await expect.poll(() => owner.locator(".owned").count()).toBe(1);
+  expect(await first.locator(".row-title").textContent()).toBe(text);
+  expect(await first.locator(".row-facts").textContent()).toContain("Hidden · ");
+  await owner.getByRole("button", { name: "Undo" }).click();
+  await expect.poll(async () => (await room.all()).length).toBe(40);
+  await expect.poll(() => owner.locator(".owned").count()).toBe(0);
+  expect(await owner.getByRole("button", { name: "Undo" }).isDisabled()).toBe(true);
+  // And shown again without an undo, which is one that can be undone.
+  await owner.getByLabel("Which comments").selectOption("shown");
+  await first.getByRole("button", { name: "Hide" }).click();
+  await owner.getByLabel("Which comments").selectOption("hidden");
+  await first.getByRole("button", { name: "Show again" }).click();
+  await expect.poll(async () => (await room.all()).length).toBe(40);
+  await owner.getByRole("button", { name: "Undo" }).click();
+  await expect.poll(async () => (await room.all()).length).toBe(39);
+  await owner.context().close();
+});
+
 const VIEWS: View[] = ([1280, 390] as const).flatMap((width) =>
   (["en", "zh"] as const).flatMap((language) =>
     (["light", "dark"] as const).map((theme) => ({ width, language, theme })),

@@ -1,41 +1,53 @@
-// For the owner of a video: find comments, protect and hide them, and undo it.
+// For the owner of a video: find comments, also those that are hidden, protect,
+// hide and show them again, and undo it, on a later visit as well.
 
-import { ATTR, type Change, type Comment, compareIds, Danmaku, type View } from "@tideline/web";
+import {
+  ATTR,
+  type Change,
+  type Comment,
+  compareIds,
+  Danmaku,
+  Problem,
+  type View,
+} from "@tideline/web";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { tell, useShared } from "../context.js";
 import { Icon } from "../parts/icon.js";
 import { density } from "../video/rules.js";
 import { place, timeOfDay } from "../words.js";
 import { Density } from "./density.js";
+import { type Deed, type Done, keepDone, loadDone } from "./done.js";
 
 /** Bars of the plot. */
 const BARS = 60;
 const ROWS_MAX = 300;
-
-/** Something that was done, and how it is undone. */
-interface Done {
-  comment: Comment;
-  did: string;
-  back: Change;
-}
+/** Why a comment may be hidden, but for want of room. */
+const REASONS = ["hidden", "blocked", "reported", "waiting", "recalled"] as const;
+type Reason = (typeof REASONS)[number];
+const isReason = (text: string | undefined): text is Reason =>
+  REASONS.some((reason) => reason === text);
 
 export function OwnerView({ video }: { video: string }) {
   const { words, language, client, say } = useShared();
   const danmaku = useMemo(() => new Danmaku(client, video), [client, video]);
   const [comments, setComments] = useState<Comment[]>([]);
   const [view, setView] = useState<View | null>(null);
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [hidden, setHidden] = useState<ReadonlyMap<string, string>>(new Map());
   const [kept, setKept] = useState<ReadonlySet<string>>(new Set());
   const [done, setDone] = useState<readonly Done[]>([]);
   const [search, setSearch] = useState("");
+  const [state, setState] = useState<"all" | "shown" | Reason>("all");
   const [part, setPart] = useState<number | null>(null);
   const failed = (error: Error) => say(tell(words, error));
 
   useEffect(() => {
-    Promise.all([danmaku.all(), danmaku.view()]).then(([all, view]) => {
-      setComments(all.sort((a, b) => a.progress_ms - b.progress_ms || compareIds(a.id, b.id)));
+    setDone(loadDone(video));
+    Promise.all([danmaku.all(), danmaku.hidden(), danmaku.view()]).then(([all, hidden, view]) => {
+      const both = [...all, ...hidden];
+      setComments(both.sort((a, b) => a.progress_ms - b.progress_ms || compareIds(a.id, b.id)));
+      setHidden(new Map(hidden.map(({ id, reason }) => [id, reason ?? "hidden"])));
       setView(view);
-      setKept(new Set(all.filter(({ attr }) => attr & ATTR.protected).map(({ id }) => id)));
+      setKept(new Set(both.filter(({ attr }) => attr & ATTR.protected).map(({ id }) => id)));
     }, failed);
   }, [danmaku]);
 
@@ -44,26 +56,54 @@ export function OwnerView({ video }: { video: string }) {
   const bars = density(comments, length, BARS);
   const word = search.toLowerCase();
   const found = comments.filter(
-    ({ text, sender, progress_ms }) =>
+    ({ id, text, sender, progress_ms }) =>
       (text.toLowerCase().includes(word) || sender === word) &&
+      (state === "all" || (hidden.get(id) ?? "shown") === state) &&
       (part === null || Math.min(BARS - 1, Math.floor((progress_ms / length) * BARS)) === part),
   );
 
-  const act = async (comment: Comment, change: Change, did: string, back: Change) => {
-    await danmaku.change(comment.id, change);
-    setHidden((now) => withOr(now, comment.id, change.state, "hidden"));
-    setKept((now) => withOr(now, comment.id, change.rank, "protected"));
-    setDone((now) => [...now, { comment, did, back }]);
-    say(`${did}: ${comment.text}`);
+  const mark = (id: string, reason: string | undefined, isKept: boolean) => {
+    setHidden((now) => {
+      const next = new Map(now);
+      if (reason === undefined) next.delete(id);
+      else next.set(id, reason);
+      return next;
+    });
+    setKept((now) => {
+      const next = new Set(now);
+      if (isKept) next.add(id);
+      else next.delete(id);
+      return next;
+    });
+  };
+  const remember = (next: readonly Done[]) => {
+    setDone(next);
+    keepDone(video, next);
+  };
+  const act = async ({ id, text }: Comment, did: Deed) => {
+    const before = hidden.get(id);
+    const { reason, rank, audit } = await danmaku.change(id, CHANGES[did]);
+    mark(id, reason, rank === "protected");
+    const one = { id, text, did, ...(before && { reason: before }) };
+    if (audit) remember([...done, { ...one, place: audit }]);
+    say(`${words[did]}: ${text}`);
   };
   const undo = async () => {
     const last = done.at(-1);
     if (!last) return;
-    await danmaku.change(last.comment.id, last.back);
-    setHidden((now) => withOr(now, last.comment.id, last.back.state, "hidden"));
-    setKept((now) => withOr(now, last.comment.id, last.back.rank, "protected"));
-    setDone((now) => now.slice(0, -1));
-    say(`${words.undone}: ${last.did}`);
+    const { id, did, reason, place } = last;
+    try {
+      await danmaku.undo(place);
+    } catch (error) {
+      // What was changed again since, or is told no more, cannot be undone.
+      const status = error instanceof Problem ? error.status : 0;
+      if (status === 404 || status === 409) remember(done.slice(0, -1));
+      throw error;
+    }
+    const ranked = did === "protect" || did === "unprotect";
+    mark(id, ranked ? hidden.get(id) : reason, ranked ? did === "unprotect" : kept.has(id));
+    remember(done.slice(0, -1));
+    say(`${words.undone}: ${words[did]}`);
   };
 
   return (
@@ -86,6 +126,20 @@ export function OwnerView({ video }: { video: string }) {
       </div>
       {view && <p class="note">{words.shownOf(view.shown, view.total)}</p>}
       <Density counts={bars} length={length} part={part} choose={setPart} />
+      <select
+        class="search"
+        aria-label={words.which}
+        value={state}
+        onInput={(event) => setState(event.currentTarget.value as typeof state)}
+      >
+        <option value="all">{words.all}</option>
+        <option value="shown">{words.shown}</option>
+        {REASONS.map((reason) => (
+          <option key={reason} value={reason}>
+            {words.reasons[reason]} ({[...hidden.values()].filter((one) => one === reason).length})
+          </option>
+        ))}
+      </select>
       <input
         type="search"
         class="search"
@@ -98,13 +152,14 @@ export function OwnerView({ video }: { video: string }) {
         {found.slice(0, ROWS_MAX).map((comment) => {
           const { id } = comment;
           const isKept = kept.has(id);
-          const isHidden = hidden.has(id);
+          const reason = hidden.get(id);
           return (
-            <li key={id} class={isHidden ? "row owned hidden" : "row owned"}>
+            <li key={id} class={reason ? "row owned hidden" : "row owned"}>
               <span class="at">{place(comment.progress_ms)}</span>
               <div class="row-text">
                 <span class="row-title">{comment.text}</span>
                 <span class="row-facts">
+                  {isReason(reason) && <strong>{words.reasons[reason]} · </strong>}
                   {comment.sender} · {timeOfDay(comment.sent_ms, language)} · {comment.likes} ♥
                 </span>
               </div>
@@ -113,33 +168,22 @@ export function OwnerView({ video }: { video: string }) {
                   type="button"
                   class="quiet"
                   aria-pressed={isKept}
-                  onClick={() =>
-                    void act(
-                      comment,
-                      { rank: isKept ? "plain" : "protected" },
-                      isKept ? words.unprotect : words.protect,
-                      { rank: isKept ? "protected" : "plain" },
-                    ).catch(failed)
-                  }
+                  onClick={() => void act(comment, isKept ? "unprotect" : "protect").catch(failed)}
                 >
                   <Icon name="shield" />
                   {isKept ? words.unprotect : words.protect}
                 </button>
-                <button
-                  type="button"
-                  class="quiet"
-                  onClick={() =>
-                    void act(
-                      comment,
-                      { state: isHidden ? "shown" : "hidden" },
-                      isHidden ? words.restore : words.hide,
-                      { state: isHidden ? "hidden" : "shown" },
-                    ).catch(failed)
-                  }
-                >
-                  <Icon name={isHidden ? "undo" : "hide"} />
-                  {isHidden ? words.restore : words.hide}
-                </button>
+                {/* What its writer took back is theirs. */}
+                {reason !== "recalled" && (
+                  <button
+                    type="button"
+                    class="quiet"
+                    onClick={() => void act(comment, reason ? "restore" : "hide").catch(failed)}
+                  >
+                    <Icon name={reason ? "undo" : "hide"} />
+                    {reason ? words.restore : words.hide}
+                  </button>
+                )}
               </div>
             </li>
           );
@@ -150,11 +194,9 @@ export function OwnerView({ video }: { video: string }) {
   );
 }
 
-/** The set with or without an id, if what changed is of this set. */
-function withOr<T>(set: ReadonlySet<string>, id: string, now: T | undefined, inside: T) {
-  if (now === undefined) return set;
-  const next = new Set(set);
-  if (now === inside) next.add(id);
-  else next.delete(id);
-  return next;
-}
+const CHANGES: Record<Deed, Change> = {
+  protect: { rank: "protected" },
+  unprotect: { rank: "plain" },
+  hide: { state: "hidden" },
+  restore: { state: "shown" },
+};

@@ -86,6 +86,17 @@ export interface Change {
   pool?: "normal" | "subtitle";
 }
 
+/** Where topic `danmaku-audit` tells of something that was done. */
+export interface Place {
+  partition: number;
+  incarnation: number;
+  epoch: number;
+  seq: number;
+}
+
+/** A comment that was changed; `audit` is null where it was so already. */
+export type Changed = Own & { rank: string; audit: Place | null };
+
 /** Flags of one viewer, 0 to 11: who wants to see less hides what is low. */
 export interface Flags {
   /** Of comments that have none. */
@@ -132,7 +143,11 @@ export class Danmaku {
 
   /** What this viewer thinks of a segment's comments. */
   async flags(segment: number): Promise<Flags> {
-    const response = await this.client.raw("GET", this.#path(`/segments/${segment}.smart`));
+    // Whose they are says the token, or where there is none, a name.
+    const { user } = this.client;
+    const query = { user: user === "me" ? undefined : user };
+    const path = this.#path(`/segments/${segment}.smart`);
+    const response = await this.client.raw("GET", path, { query });
     return readFlags(new Uint8Array(await response.arrayBuffer()));
   }
 
@@ -157,8 +172,33 @@ export class Danmaku {
   }
 
   /** As the owner or a moderator. */
-  async change(id: string, change: Change): Promise<void> {
-    await this.client.call("PATCH", this.#path(`/${encodeURIComponent(id)}`), { body: change });
+  change(id: string, change: Change): Promise<Changed> {
+    return this.client.json("PATCH", this.#path(`/${encodeURIComponent(id)}`), { body: change });
+  }
+
+  /** Undoes a change by its place, where nobody has changed the comment since. */
+  async undo(place: Place): Promise<void> {
+    await this.client.call("POST", "/v1/danmaku/audit:undo", { body: place });
+  }
+
+  /**
+   * What is hidden for another reason than room, by where in the video; at most so many. For the
+   * owner and moderators.
+   */
+  async hidden(most = 5_000): Promise<Own[]> {
+    const found: Own[] = [];
+    let after: string | undefined;
+    do {
+      const query = { after, limit: Math.min(100, most - found.length) };
+      const page = await this.client.json<{ items: Own[]; next: string | null }>(
+        "GET",
+        this.#path("/hidden"),
+        { query },
+      );
+      found.push(...page.items);
+      after = page.next ?? undefined;
+    } while (after !== undefined && found.length < most);
+    return found;
   }
 
   async like(id: string): Promise<void> {
