@@ -27,8 +27,8 @@ const OPENING: usize = 64;
 pub(crate) struct Arrivals {
     /// From post to arrival, every viewer of every post; the value is the p99.
     pub(crate) measure: Measure,
-    /// Bytes that the server's memory grew by for each viewer.
-    pub(crate) bytes_per_viewer: f64,
+    /// KiB that the server's memory grew by for each viewer.
+    pub(crate) kib_per_viewer: f64,
 }
 
 /// One viewer. Holds what came of a frame that is not whole.
@@ -70,7 +70,7 @@ pub(crate) fn arrivals(ours: &Ours, viewers: usize, posts: usize) -> Result<Arri
         ..Measure::default()
     };
     let grown = resident.saturating_sub(before) as f64;
-    Ok(Arrivals { measure, bytes_per_viewer: grown / viewers as f64 })
+    Ok(Arrivals { measure, kib_per_viewer: grown / 1024.0 / viewers as f64 })
 }
 
 struct Room {
