@@ -75,6 +75,9 @@ pub(super) async fn smart(
     call.query.only(&["user"])?;
     gateway.may_read_comments(&call.caller)?;
     let user = match call.query.one("user")? {
+        Some(_) if call.caller.is_nobody() => {
+            return Err(Problem::new(Code::Unauthenticated, "a bearer token is due for this"));
+        }
         Some(name) => {
             let user = gateway.user(&call.caller, name)?;
             call.caller.may(Need::ReadUser, Some(&user))?;

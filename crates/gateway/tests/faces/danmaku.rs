@@ -375,6 +375,7 @@ async fn a_file_is_taken_whole_and_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewers_flags_stand_before_the_bytes_that_all_share() {
+    use prost::Message as _;
     use tideline_wire::danmaku::smart::{Flags, read_frame};
     let (site, admin) = token_site();
     let (ann, bob) =
