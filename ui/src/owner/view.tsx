@@ -42,8 +42,11 @@ export function OwnerView({ video }: { video: string }) {
 
   useEffect(() => {
     setDone(loadDone(video));
-    Promise.all([danmaku.all(), danmaku.hidden(), danmaku.view()]).then(([all, hidden, view]) => {
-      const both = [...all, ...hidden];
+    const found = Promise.all([danmaku.all(true), danmaku.hidden(), danmaku.view()]);
+    found.then(([all, hidden, view]) => {
+      // One may have been hidden between the two.
+      const gone = new Set(hidden.map(({ id }) => id));
+      const both = [...all.filter(({ id }) => !gone.has(id)), ...hidden];
       setComments(both.sort((a, b) => a.progress_ms - b.progress_ms || compareIds(a.id, b.id)));
       setHidden(new Map(hidden.map(({ id, reason }) => [id, reason ?? "hidden"])));
       setView(view);

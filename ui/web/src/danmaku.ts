@@ -151,9 +151,10 @@ export class Danmaku {
     return readFlags(new Uint8Array(await response.arrayBuffer()));
   }
 
-  /** All of it, bounded by the video's limit. */
-  async all(): Promise<Comment[]> {
-    return (await this.client.json<{ items: Comment[] }>("GET", this.#path(".json"))).items;
+  /** All of it, bounded by the video's limit; `fresh`: as it is now, not as it was just held. */
+  async all(fresh = false): Promise<Comment[]> {
+    const path = this.#path(".json");
+    return (await this.client.json<{ items: Comment[] }>("GET", path, { fresh })).items;
   }
 
   /** Posts a comment. Tried once more with the same name if the answer was lost. */
