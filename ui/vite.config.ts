@@ -28,5 +28,9 @@ export default defineConfig({
       ["/v1", "/players", "/openapi.json"].map((path) => [path, { target: server, ws: true }]),
     ),
   },
-  test: { include: ["tests/**/*.test.ts", "web/tests/**/*.test.ts"], testTimeout: 60_000 },
+  test: {
+    include: ["tests/**/*.test.ts", "web/tests/**/*.test.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
 });
