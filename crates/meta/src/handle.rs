@@ -98,7 +98,7 @@ impl Meta {
     }
 
     /// The children of a node, those after the one of the name `after`; at
-    /// most 1,000 at a time.
+    /// most 1,000 and 2 MiB of their values at a time.
     pub async fn list(
         &self,
         path: &Path,

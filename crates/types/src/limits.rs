@@ -173,6 +173,9 @@ pub const META_CLOSE_NODES: usize = 500;
 pub const META_RETRIES_KEPT: usize = 4_096;
 /// Children in one answer, at most.
 pub const META_LIST_MAX: usize = 1_000;
+/// Bytes of their values in one answer, at most: with their paths it fits what
+/// clients of gRPC take if nobody tells them otherwise, 4 MiB.
+pub const META_LIST_BYTES_MAX: usize = 2 << 20;
 /// Calls that wait in one partition of the tree, at most.
 pub const META_WAITING_MAX: usize = 16_384;
 /// Bytes of one subtree's recent changes that are kept for observers, at most.
@@ -205,6 +208,8 @@ const _: () = assert!(2 * LOG_FILE_BYTES + (LOG_WRITE_BYTES_MAX as u64) < UNFILL
 const _: () = assert!(BATCH_MARKS_MAX <= BATCH_RECORDS_MAX);
 const _: () = assert!(TIER_KEY_BYTES_MAX + 2 <= TABLE_KEY_BYTES_MAX);
 const _: () = assert!(TIER_HOT_KEYS_MAX * (TIER_KEY_BYTES_MAX + 4) < TABLE_VALUE_BYTES_MAX);
+const _: () = assert!(META_VALUE_BYTES_MAX <= META_LIST_BYTES_MAX);
+const _: () = assert!(META_LIST_BYTES_MAX + META_LIST_MAX * (META_PATH_BYTES_MAX + 64) < 4 << 20);
 const _: () = assert!(META_ROOT_BYTES_MAX <= META_PATH_BYTES_MAX);
 const _: () = assert!(META_ROOT_BYTES_MAX <= RECORD_KEY_BYTES_MAX);
 const _: () = assert!(META_VALUE_BYTES_MAX + META_PATH_BYTES_MAX < META_TXN_BYTES_MAX);

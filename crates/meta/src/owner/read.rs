@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use tideline_types::limits::META_LIST_MAX;
+use tideline_types::limits::{META_LIST_BYTES_MAX, META_LIST_MAX};
 use tideline_types::{Incarnation, Position, Seq};
 
 use super::Owner;
 use crate::ask::{Answer, Ask, Refusal, Subtree};
 use crate::path::Path;
+use crate::tree::Node;
 
 /// Which subtrees are to be brought to rest.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +36,17 @@ impl<W> Owner<W> {
                     return Err(Refusal::NoNode(path));
                 }
                 let limit = limit.clamp(1, META_LIST_MAX);
-                let mut children = lane.tree.children(&path, after.as_ref());
-                let page = children.by_ref().take(limit);
-                let page = page.map(|(path, node)| (path.clone(), node.clone())).collect();
-                Answer::Children(page, children.next().is_some(), lane.position())
+                let mut children = lane.tree.children(&path, after.as_ref()).peekable();
+                let mut page: Vec<(Path, Node)> = Vec::new();
+                let mut room = META_LIST_BYTES_MAX;
+                while page.len() < limit
+                    && let Some((path, node)) =
+                        children.next_if(|(_, node)| node.value.len() <= room)
+                {
+                    room -= node.value.len();
+                    page.push((path.clone(), node.clone()));
+                }
+                Answer::Children(page, children.peek().is_some(), lane.position())
             }
             Ask::Picture => Answer::Image(Arc::new(lane.image())),
             Ask::Image => {

@@ -122,6 +122,20 @@ async fn what_is_above_subtrees_holds_nothing_and_a_transaction_is_of_one_subtre
 }
 
 #[tokio::test]
+async fn a_page_of_large_children_ends_before_it_is_too_large_to_send() {
+    let site = Site::new();
+    site.meta.declare(&path("/a"), Quota::default()).await.unwrap();
+    for name in ["/a/1", "/a/2", "/a/3", "/a/4", "/a/5", "/a/6"] {
+        site.apply(vec![create(name), set(name, &"x".repeat(500 << 10))]).await.unwrap();
+    }
+    let first = site.meta.list(&path("/a"), None, 1000).await.unwrap();
+    assert_eq!((first.children.len(), first.more), (4, true));
+    let rest = site.meta.list(&path("/a"), Some("4"), 1000).await.unwrap();
+    assert_eq!((rest.children.len(), rest.more), (2, false));
+    site.meta.close(LIMIT);
+}
+
+#[tokio::test]
 async fn a_subtree_that_is_dropped_and_declared_again_is_another_and_empty() {
     let site = Site::new();
     let first = site.meta.declare(&path("/a"), Quota::default()).await.unwrap();
