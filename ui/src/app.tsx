@@ -1,7 +1,7 @@
 // The frame around every page: where to go, who looks, language, theme.
 
 import { History } from "@tideline/web";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ConsoleView, type Place } from "./console/view.js";
 import { type Context, clientOf, type Features, featuresOf, NOTHING, Shared } from "./context.js";
 import { HistoryView } from "./history/view.js";
@@ -24,7 +24,8 @@ export function App() {
   const words = LANGUAGES[settings.language];
   const change = (some: Partial<Settings>) => setSettings((now) => ({ ...now, ...some }));
 
-  useEffect(() => {
+  // Not after the next picture: who reloads at once has chosen too.
+  useLayoutEffect(() => {
     keep(settings);
     show(settings);
   }, [settings]);
