@@ -55,7 +55,7 @@ pub(crate) async fn run(args: ServeArgs, natives: Natives) -> Result<(), Failure
     let catalogue = catalogue.map_err(|e| Failure::Usage(e.to_string()))?;
     let meta = open_meta(&engines, &queue, options.meta)?;
     failing("metadata", meta.ensure_kept().await)?;
-    declare_operators(&queue, &meta, natives)?;
+    declare_operators(queue.clone(), &meta, natives).await?;
     let gateway = open_gateway(&engines, &queue, &history, &danmaku, &catalogue, options.gateway)?;
     gateway.serve_meta(meta.clone());
     let faces = failing("listening", gateway.bind().await)?;
@@ -97,13 +97,16 @@ pub(crate) fn operators(natives: Natives) -> Operators {
 }
 
 /// Lets topics be derived, and makes the operators of those that are.
-fn declare_operators(queue: &Queue, meta: &Meta, natives: Natives) -> Result<(), Failure> {
+/// On a thread that may wait for the tree: on one core, this one runs the tree's
+/// calls.
+async fn declare_operators(queue: Queue, meta: &Meta, natives: Natives) -> Result<(), Failure> {
     let maker = Arc::new(operators(natives));
     let rows = Arc::new(TopicRows::new(meta.clone(), Handle::current()));
-    let made = crate::cli::here(|| {
+    let made = tokio::task::spawn_blocking(move || {
         queue.keep_declared_in(rows)?;
         queue.set_maker(maker)
     });
+    let made = failing("derived topics", made.await)?;
     for (topic, why) in failing("derived topics", made)? {
         tracing::error!(%topic, why, "the operator of a derived topic cannot be made");
     }

@@ -140,6 +140,34 @@ fn a_follower_has_each_record_once_whoever_is_killed() {
     assert_eq!(seen, all, "each once, as a reader sees them");
 }
 
+/// On one core one thread takes turns at everything: what waits for the tree
+/// must wait on another.
+#[test]
+fn on_one_core_a_topic_is_derived_and_there_after_a_start() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let data = dir.path().join("data").display().to_string();
+    let start = || {
+        let program = tideline(&["serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]);
+        let mut command = std::process::Command::new("taskset");
+        command.args(["-c", "0"]).arg(program.get_program()).args(program.get_args());
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["--data", &data]);
+        Server::spawn(command)
+    };
+    let server = start();
+    watch(&server, "ann", "a", true);
+    server.ok(&["topic", "create", "ended", "--source", "history", "--operator", OPERATOR]);
+    server.kill();
+    let server = start();
+    assert_eq!(tail(&server, "ended").len(), 1);
+    server.kill();
+}
+
 fn wait_until(is: impl Fn() -> bool) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !is() {
