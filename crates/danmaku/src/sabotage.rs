@@ -3,11 +3,7 @@
 //! Exists only with the feature `sabotage`, which no shipped build has; a
 //! broken rule holds for the thread that set it.
 
-use std::cell::Cell;
-
-/// A rule that can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+tideline_types::broken_rules! {
     /// What a moderator hid stands among those that may come back.
     HiddenComesBack,
     /// The lowest of the overflow comes back first.
@@ -33,36 +29,4 @@ pub enum Broken {
     RetryForgotten,
     /// An erase leaves the rows of what is not shown.
     ErasedInPart,
-}
-
-impl Broken {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::HiddenComesBack,
-        Self::OverflowReversed,
-        Self::OneTooMany,
-        Self::LimitForgotten,
-        Self::SeqAhead,
-        Self::ToldAgain,
-        Self::ReadAheadOfSync,
-        Self::FlushAheadOfSync,
-        Self::AppliedApart,
-        Self::PatchedAtEnd,
-        Self::RetryForgotten,
-        Self::ErasedInPart,
-    ];
-}
-
-thread_local! {
-    static NOW: Cell<Option<Broken>> = const { Cell::new(None) };
-}
-
-/// Breaks this rule, and no other, for this thread from now on.
-pub fn set(broken: Option<Broken>) {
-    NOW.set(broken);
-}
-
-/// Whether this rule is broken.
-pub(crate) fn is(broken: Broken) -> bool {
-    NOW.get() == Some(broken)
 }

@@ -3,11 +3,7 @@
 //! Exists only with the feature `sabotage`, which no shipped build has; a
 //! broken rule holds for the thread that set it.
 
-use std::cell::Cell;
-
-/// A rule that can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+tideline_types::broken_rules! {
     /// An image is flushed before the log has synced what it holds.
     FlushAheadOfSync,
     /// A delete does not stand once its user has been at rest.
@@ -22,31 +18,4 @@ pub enum Broken {
     FirstTwice,
     /// What fell over a cap may come back.
     FloorForgotten,
-}
-
-impl Broken {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::FlushAheadOfSync,
-        Self::DroppedBlock,
-        Self::TieReversed,
-        Self::PlayLostInPack,
-        Self::AppliedApart,
-        Self::FirstTwice,
-        Self::FloorForgotten,
-    ];
-}
-
-thread_local! {
-    static NOW: Cell<Option<Broken>> = const { Cell::new(None) };
-}
-
-/// Breaks this rule, and no other, for this thread from now on.
-pub fn set(broken: Option<Broken>) {
-    NOW.set(broken);
-}
-
-/// Whether this rule is broken.
-pub(crate) fn is(broken: Broken) -> bool {
-    NOW.get() == Some(broken)
 }

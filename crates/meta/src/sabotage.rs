@@ -3,11 +3,7 @@
 //! Exists only with the feature `sabotage`, which no shipped build has; a
 //! broken rule holds for the thread that set it.
 
-use std::cell::Cell;
-
-/// A rule that can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+tideline_types::broken_rules! {
     /// Compaction takes deletes for nothing that an observer must see.
     CompactionSkipsDelete,
     /// A session ends and one of its nodes stays.
@@ -18,29 +14,4 @@ pub enum Broken {
     RetryDoneTwice,
     /// A snapshot is put to rest before the log has synced what it holds.
     RestAheadOfSync,
-}
-
-impl Broken {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::CompactionSkipsDelete,
-        Self::EphemeralOutlives,
-        Self::EpochUnchecked,
-        Self::RetryDoneTwice,
-        Self::RestAheadOfSync,
-    ];
-}
-
-thread_local! {
-    static NOW: Cell<Option<Broken>> = const { Cell::new(None) };
-}
-
-/// Breaks this rule, and no other, for this thread from now on.
-pub fn set(broken: Option<Broken>) {
-    NOW.set(broken);
-}
-
-/// Whether this rule is broken.
-pub(crate) fn is(broken: Broken) -> bool {
-    NOW.get() == Some(broken)
 }

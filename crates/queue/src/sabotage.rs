@@ -3,30 +3,7 @@
 //! Exists only with the feature `sabotage`, which no shipped build has; a
 //! broken rule holds for the thread that set it.
 
-use std::cell::Cell;
-
-/// A rule that can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+tideline_types::broken_rules! {
     /// A batch that is sent again is appended again.
     RetryTakenAgain,
-}
-
-impl Broken {
-    /// All of them.
-    pub const ALL: [Self; 1] = [Self::RetryTakenAgain];
-}
-
-thread_local! {
-    static NOW: Cell<Option<Broken>> = const { Cell::new(None) };
-}
-
-/// Breaks this rule, and no other, for this thread from now on.
-pub fn set(broken: Option<Broken>) {
-    NOW.set(broken);
-}
-
-/// Whether this rule is broken.
-pub(crate) fn is(broken: Broken) -> bool {
-    NOW.get() == Some(broken)
 }

@@ -79,12 +79,12 @@ fn every_seed_of_danmaku_holds() {
 
 #[test]
 fn each_broken_rule_of_history_is_found() {
-    each_is_found(history::run, &history::sabotage::Broken::ALL, history::sabotage::set);
+    each_is_found(history::run, history::sabotage::Broken::ALL, history::sabotage::set);
 }
 
 #[test]
 fn each_broken_rule_of_danmaku_is_found() {
-    each_is_found(danmaku::run, &danmaku::sabotage::Broken::ALL, danmaku::sabotage::set);
+    each_is_found(danmaku::run, danmaku::sabotage::Broken::ALL, danmaku::sabotage::set);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn every_seed_of_metadata_holds() {
 
 #[test]
 fn each_broken_rule_of_metadata_is_found() {
-    each_is_found(metadata::run, &metadata::sabotage::Broken::ALL, metadata::sabotage::set);
+    each_is_found(metadata::run, metadata::sabotage::Broken::ALL, metadata::sabotage::set);
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn every_seed_of_streams_holds() {
 #[test]
 fn each_broken_rule_of_streams_is_found() {
     use streams::{cache_sabotage, queue_sabotage, sabotage, tier_sabotage};
-    each_is_found(streams::run, &sabotage::Broken::ALL, sabotage::set);
-    each_is_found(streams::run, &queue_sabotage::Broken::ALL, queue_sabotage::set);
-    each_is_found(streams::run, &cache_sabotage::Broken::ALL, cache_sabotage::set);
-    each_is_found(streams::run, &tier_sabotage::Broken::ALL, tier_sabotage::set);
+    each_is_found(streams::run, sabotage::Broken::ALL, sabotage::set);
+    each_is_found(streams::run, queue_sabotage::Broken::ALL, queue_sabotage::set);
+    each_is_found(streams::run, cache_sabotage::Broken::ALL, cache_sabotage::set);
+    each_is_found(streams::run, tier_sabotage::Broken::ALL, tier_sabotage::set);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod id;
 pub mod limits;
 mod position;
+mod sabotage;
 mod time;
 
 pub use id::{BadId, PartitionId, StreamId, TopicName, UserId, partition_of};
