@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = "proto/tideline/history/v1/history.proto";
     let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
     let live = "proto/tideline/live/v1/live.proto";
+    let common = "proto/tideline/common/v1/position.proto";
     let services = ["proto/tideline/queue/v1/queue.proto", "proto/tideline/meta/v1/meta.proto"];
     let tier = "proto/tideline/tier/v1/tier.proto";
     println!("cargo::rerun-if-changed=proto");
@@ -39,7 +40,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .out_dir(server)
         .compile_fds(protox::compile([history], ["proto"])?)?;
     tonic_prost_build::configure()
+        .out_dir(&both)
+        .compile_fds(protox::compile([common], ["proto"])?)?;
+    tonic_prost_build::configure()
         .bytes(".")
+        .extern_path(".tideline.common.v1", "crate::common_v1")
         .out_dir(both)
         .compile_fds(protox::compile([&services[..], &[tier]].concat(), ["proto"])?)?;
     Ok(())

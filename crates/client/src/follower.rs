@@ -229,7 +229,7 @@ impl Follower {
             Some(Told::Head(head)) => {
                 self.backoff.reset();
                 if let Some(stands) = head.stands {
-                    self.track.head(position_of(stands));
+                    self.track.head(stands.into());
                 }
                 Ok(Some(Next::Head { synced: Seq(head.synced) }))
             }
@@ -310,19 +310,7 @@ fn from_of(from: From) -> v1::From {
         From::Earliest => Place::Earliest(true),
         From::Latest => Place::Latest(true),
         From::Time(time) => Place::TimeMs(time.0.max(0)),
-        From::After(position) => Place::After(v1::Position {
-            incarnation: position.incarnation.0,
-            epoch: position.epoch.0,
-            seq: position.seq.0,
-        }),
+        From::After(position) => Place::After(position.into()),
     };
     v1::From { place: Some(place) }
-}
-
-pub(crate) fn position_of(position: v1::Position) -> Position {
-    Position {
-        incarnation: Incarnation(position.incarnation),
-        epoch: Epoch(position.epoch),
-        seq: Seq(position.seq),
-    }
 }

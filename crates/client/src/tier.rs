@@ -118,7 +118,7 @@ impl Tier {
                 v1::found::Has::Value(bytes) => Filled::Bytes(bytes.to_vec()),
             });
             let applied = found.applied.ok_or(TierError::Odd("no place"))?;
-            Ok(Found { value, applied: position_of(applied) })
+            Ok(Found { value, applied: applied.into() })
         });
         found.collect()
     }
@@ -159,7 +159,7 @@ impl Snapshot {
             let Some(chunk) = self.answers.message().await.map_err(refused)? else {
                 return Ok(None);
             };
-            self.pieces.extend(chunk.after.map(|after| Piece::After(position_of(after))));
+            self.pieces.extend(chunk.after.map(|after| Piece::After(after.into())));
             if !chunk.entries.is_empty() {
                 let entries = chunk.entries.into_iter().map(|entry| Entry {
                     key: entry.key.to_vec(),
@@ -171,18 +171,10 @@ impl Snapshot {
                 });
                 self.pieces.push_back(Piece::Entries(entries.collect()));
             }
-            self.pieces.extend(chunk.through.map(|through| Piece::Through(position_of(through))));
+            self.pieces.extend(chunk.through.map(|through| Piece::Through(through.into())));
         }
         Ok(self.pieces.pop_front())
     }
-}
-
-fn position_of(position: v1::Position) -> Position {
-    crate::follower::position_of(tideline_wire::queue_v1::Position {
-        incarnation: position.incarnation,
-        epoch: position.epoch,
-        seq: position.seq,
-    })
 }
 
 fn refused(status: Status) -> TierError {

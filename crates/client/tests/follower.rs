@@ -14,6 +14,7 @@ use tideline_record::frame::Frame;
 use tideline_types::{
     Epoch, Incarnation, Millis, PartitionId, Position, Seq, SeqRange, StreamId, TopicName,
 };
+use tideline_wire::common_v1;
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::queue_service_server::{QueueService, QueueServiceServer};
 use tideline_wire::queue_v1::subscribe_request::Request as Asked;
@@ -132,8 +133,8 @@ impl Scripted {
             left -= 1;
         }
         if left > RANGE {
-            let stands = v1::Position { incarnation: 7, epoch: 2, seq: LAST };
-            let head = v1::Head { epoch: 2, synced: LAST, covered: LAST, stands: Some(stands) };
+            let stands = common_v1::Position { incarnation: 7, epoch: 2, seq: LAST };
+            let head = v1::Head { epoch: 2, synced: LAST, stands: Some(stands) };
             let _ = tell.send(answer(Told::Head(head))).await;
             while let Some(Ok(_)) = more.next().await {}
         }
@@ -269,7 +270,7 @@ async fn whatever_a_source_does_there_is_no_gap_and_no_double() {
     assert!(follower.opened() > acts.len() as u64 - 2);
     // What it asks for after a break is where it stands.
     let asked = scripted.asked.lock().unwrap().clone();
-    let after = |seq| v1::from::Place::After(v1::Position { incarnation: 7, epoch: 2, seq });
+    let after = |seq| v1::from::Place::After(common_v1::Position { incarnation: 7, epoch: 2, seq });
     assert_eq!(asked[0].place, Some(v1::from::Place::Earliest(true)));
     assert!(asked[1..3].iter().all(|from| from.place == Some(after(6))), "{asked:?}");
 }

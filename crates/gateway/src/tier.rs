@@ -15,10 +15,9 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tideline_tier::Tier;
-use tideline_types::{PartitionId, Position};
+use tideline_types::PartitionId;
 use tideline_wire::Code;
 use tideline_wire::queue_v1::queue_service_server::QueueServiceServer;
-use tideline_wire::tier_v1 as v1;
 use tideline_wire::tier_v1::tier_service_server::TierServiceServer;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -117,12 +116,4 @@ impl Face {
 fn partition_of(number: u32) -> Result<PartitionId, Problem> {
     let number = u16::try_from(number);
     number.map(PartitionId).map_err(|_| Problem::invalid("partition: too large"))
-}
-
-fn position_of(position: Position) -> v1::Position {
-    v1::Position {
-        incarnation: position.incarnation.0,
-        epoch: position.epoch.0,
-        seq: position.seq.0,
-    }
 }

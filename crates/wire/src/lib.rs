@@ -15,6 +15,7 @@ pub mod fuzz;
 pub mod json;
 pub mod live;
 mod mark;
+mod position;
 
 pub use batch::{BadMessage, BatchHead, RawRecord, batch_user, read_batch};
 pub use fault::{Code, Fault};
@@ -31,6 +32,12 @@ pub mod history_v1 {
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
 pub mod history_v1_server {
     include!(concat!(env!("OUT_DIR"), "/server/tideline.history.v1.rs"));
+}
+
+/// What the services of topics, of metadata and of tiers share.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, unreachable_pub)]
+pub mod common_v1 {
+    include!(concat!(env!("OUT_DIR"), "/both/tideline.common.v1.rs"));
 }
 
 /// The messages, the client and the server's side of `tideline.queue.v1`.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tideline_meta::kept::Places;
-use tideline_types::{Epoch, Incarnation, PartitionId, Position, Seq, TopicName};
+use tideline_types::{PartitionId, Position, TopicName};
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::checkpoint_service_server::CheckpointService;
 use tonic::Request;
 
-use super::queue::{name, partition_of, plain, position_of};
+use super::queue::{name, partition_of, plain};
 use super::service::Answer;
 use crate::Gateway;
 use crate::auth::Caller;
@@ -53,7 +53,7 @@ async fn get(
     let found = gateway.checkpoints(&name(&asked.topic)?, consumer.as_ref()).await?;
     let place = |(partition, next): (PartitionId, Position)| v1::CheckpointPlace {
         partition: partition.0.into(),
-        next: Some(position_of(next)),
+        next: Some(next.into()),
     };
     let checkpoints = found.into_iter().map(|found| v1::Checkpoint {
         consumer: found.consumer,
@@ -71,11 +71,7 @@ async fn keep(
     let mut places = Places::new();
     for place in asked.places {
         let next = place.next.ok_or_else(|| Problem::invalid("places.next: is required"))?;
-        let next = Position {
-            incarnation: Incarnation(next.incarnation),
-            epoch: Epoch(next.epoch),
-            seq: Seq(next.seq),
-        };
+        let next = Position::from(next);
         places.insert(partition_of(place.partition)?, next);
     }
     gateway.keep_checkpoint(&topic, &consumer_of(&asked.consumer)?, &places).await?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use tideline_queue::{FetchError, From, Queue, RangeFrame, Subscription};
-use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Position, Seq, TopicName};
+use tideline_types::{Millis, PartitionId, TopicName};
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::from::Place;
 use tideline_wire::queue_v1::stopped::Reason;
@@ -19,7 +19,7 @@ use tideline_wire::queue_v1::subscribe_response::Response as Told;
 use tokio::time::{Sleep, sleep};
 use tonic::{Status, Streaming};
 
-use super::queue::{limits_of, name, partition_of, position_of};
+use super::queue::{limits_of, name, partition_of};
 use super::service::Lines;
 use crate::Gateway;
 use crate::auth::Caller;
@@ -52,7 +52,7 @@ pub(super) async fn fetch(
         Ok(Ok(frame)) => Some(Answer::Frame(frame.encode(partition).bytes().clone())),
         Ok(Err(error)) => Some(Answer::Stopped(stopped(error)?)),
     };
-    let next = subscription.stands().map(position_of);
+    let next = subscription.stands().map(Into::into);
     Ok(v1::FetchResponse { answer, next })
 }
 
@@ -178,8 +178,7 @@ impl Follower {
         Ok(v1::Head {
             epoch: bounds.epoch.0,
             synced: bounds.synced.0,
-            covered: stands.unwrap_or_default().seq.0,
-            stands: stands.map(position_of),
+            stands: stands.map(Into::into),
         })
     }
 }
@@ -203,16 +202,11 @@ fn stopped(error: FetchError) -> Result<v1::Stopped, Problem> {
 }
 
 fn from_of(from: Option<v1::From>) -> Result<From, Problem> {
-    let at = |p: v1::Position| Position {
-        incarnation: Incarnation(p.incarnation),
-        epoch: Epoch(p.epoch),
-        seq: Seq(p.seq),
-    };
     match from.and_then(|from| from.place) {
         None | Some(Place::Earliest(_)) => Ok(From::Earliest),
         Some(Place::Latest(_)) => Ok(From::Latest),
-        Some(Place::At(position)) => Ok(From::At(at(position))),
-        Some(Place::After(position)) => Ok(From::After(at(position))),
+        Some(Place::At(position)) => Ok(From::At(position.into())),
+        Some(Place::After(position)) => Ok(From::After(position.into())),
         Some(Place::TimeMs(ms)) if ms >= 0 => Ok(From::Time(Millis(ms))),
         Some(Place::TimeMs(_)) => Err(Problem::invalid("from.time_ms: is before the epoch")),
     }

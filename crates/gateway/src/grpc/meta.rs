@@ -8,7 +8,7 @@ use tideline_meta::commit::{OpId, Quota, SessionId};
 use tideline_meta::follower::Event;
 use tideline_meta::tree::Node;
 use tideline_meta::{Meta, Observation, Path};
-use tideline_types::{Epoch, Incarnation, Position, Seq};
+use tideline_types::{Position, Seq};
 use tideline_wire::meta_v1 as v1;
 use tideline_wire::meta_v1::meta_service_server::MetaService;
 use tonic::{Request, Status};
@@ -52,7 +52,7 @@ impl MetaService for Tree {
     async fn get(&self, request: Request<v1::GetRequest>) -> Answer<v1::GetResponse> {
         plain!(self, request, Op::MetaRead, async |meta: &Meta, asked: v1::GetRequest| {
             let found = meta.get(&path(&asked.path)?).await?;
-            let (subtree, at) = (found.root.to_string(), Some(position(found.at)));
+            let (subtree, at) = (found.root.to_string(), Some(found.at.into()));
             Ok(v1::GetResponse { subtree, at, node: found.node.map(node) })
         })
     }
@@ -68,7 +68,7 @@ impl MetaService for Tree {
             };
             Ok(v1::ListResponse {
                 subtree: page.root.to_string(),
-                at: Some(position(page.at)),
+                at: Some(page.at.into()),
                 children: page.children.into_iter().map(child).collect(),
                 more: page.more,
             })
@@ -78,7 +78,7 @@ impl MetaService for Tree {
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Answer<v1::SyncResponse> {
         plain!(self, request, Op::MetaRead, async |meta: &Meta, asked: v1::SyncRequest| {
             let (root, at) = meta.sync(&path(&asked.path)?).await?;
-            Ok(v1::SyncResponse { subtree: root.to_string(), at: Some(position(at)) })
+            Ok(v1::SyncResponse { subtree: root.to_string(), at: Some(at.into()) })
         })
     }
 
@@ -90,11 +90,7 @@ impl MetaService for Tree {
             async move { gateway.stopping().await }
         };
         plain!(self, request, Op::MetaObserve, async |meta: &Meta, asked: v1::ObserveRequest| {
-            let from = asked.after.map(|at| Position {
-                incarnation: Incarnation(at.incarnation),
-                epoch: Epoch(at.epoch),
-                seq: Seq(at.seq),
-            });
+            let from = asked.after.map(Position::from);
             let events = events(meta.observe(&path(&asked.path)?, from)?);
             let events: Self::ObserveStream = Box::pin(events.take_until(stopping));
             Ok(events)
@@ -240,10 +236,6 @@ fn op_of(op: v1::Op) -> Result<MetaOp, Problem> {
             MetaOp::Check { path: path(&check.path)?, expect }
         }
     })
-}
-
-fn position(at: Position) -> v1::Position {
-    v1::Position { incarnation: at.incarnation.0, epoch: at.epoch.0, seq: at.seq.0 }
 }
 
 fn node(node: Node) -> v1::Node {

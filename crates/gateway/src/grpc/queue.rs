@@ -212,7 +212,7 @@ fn produce_each(
 }
 
 fn produced(positions: &[Position]) -> v1::ProduceResponse {
-    let positions = positions.iter().map(|position| position_of(*position)).collect();
+    let positions = positions.iter().copied().map(Into::into).collect();
     v1::ProduceResponse { positions, error: None }
 }
 
@@ -235,14 +235,6 @@ pub(super) fn limits_of(bytes_max: u32) -> Result<ReadLimits, Problem> {
         0 => Ok(ReadLimits { records_max: usize::MAX, bytes_max: 1 << 20 }),
         bytes_max if bytes_max <= 4 << 20 => Ok(ReadLimits { records_max: usize::MAX, bytes_max }),
         _ => Err(Problem::invalid("bytes_max: at most 4 MiB")),
-    }
-}
-
-pub(super) fn position_of(position: Position) -> v1::Position {
-    v1::Position {
-        incarnation: position.incarnation.0,
-        epoch: position.epoch.0,
-        seq: position.seq.0,
     }
 }
 

@@ -11,7 +11,7 @@ use tideline_wire::tier_v1 as v1;
 use tideline_wire::tier_v1::tier_service_server::TierService;
 use tonic::{Request, Response, Status};
 
-use super::{Face, partition_of, position_of};
+use super::{Face, partition_of};
 use crate::problem::Problem;
 
 /// Keys that are read at once for a snapshot.
@@ -27,7 +27,7 @@ impl TierService for Face {
     ) -> Result<Response<v1::DescribeResponse>, Status> {
         self.admit_call(request.metadata())?;
         let part = |standing: tideline_tier::Standing| v1::Part {
-            applied: Some(position_of(standing.applied)),
+            applied: Some(standing.applied.into()),
             head: standing.head.0,
             hot_keys: standing.hot_keys as u32,
             stopped: match (standing.stopped, standing.whole) {
@@ -61,7 +61,7 @@ impl TierService for Face {
                     Has::Counter(n) => v1::found::Has::Counter(n),
                     Has::Value(bytes) => v1::found::Has::Value(bytes),
                 }),
-                applied: Some(position_of(applied)),
+                applied: Some(applied.into()),
             });
         Ok(Response::new(v1::GetResponse { found: found.collect() }))
     }
@@ -79,7 +79,7 @@ impl TierService for Face {
             let (position, hot) =
                 self.run(move |tier| tier.hot_snapshot(partition)).await?.map_err(Problem::from)?;
             let entries = hot.into_iter().map(|hot| entry(hot.key, hot.has, hot.at));
-            let place = Some(position_of(position));
+            let place = Some(position.into());
             let whole =
                 v1::SnapshotResponse { after: place, entries: entries.collect(), through: place };
             return Ok(Response::new(Box::pin(stream::iter([Ok(whole)]))));
@@ -127,9 +127,9 @@ impl Walk {
         let (partition, last) = (self.partition, self.last.clone());
         let page = self.face.run(move |tier| piece(&tier, partition, last)).await?;
         let (position, entries) = page.map_err(Problem::from)?;
-        let after = (!self.begun).then(|| position_of(position));
+        let after = (!self.begun).then(|| position.into());
         self.begun = true;
-        let through = entries.is_empty().then(|| position_of(position));
+        let through = entries.is_empty().then(|| position.into());
         self.last = entries.last().map(|whole| whole.key.clone());
         let entries = entries.into_iter().map(|whole| entry(whole.key, Some(whole.has), whole.at));
         Ok(v1::SnapshotResponse { after, entries: entries.collect(), through })

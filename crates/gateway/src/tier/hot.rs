@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _, stream};
 use tideline_tier::HotNext;
-use tideline_types::{Epoch, Incarnation, PartitionId, Position, Seq};
+use tideline_types::{PartitionId, Position, Seq};
 use tideline_wire::Code;
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::from::Place;
@@ -110,11 +110,7 @@ impl QueueService for HotTopic {
         let partition = partition_of(follow.partition)?;
         let applied = self.face.tier.watch(partition).map_err(Problem::from)?;
         let stands = match follow.from.and_then(|from| from.place) {
-            Some(Place::After(p)) => Position {
-                incarnation: Incarnation(p.incarnation),
-                epoch: Epoch(p.epoch),
-                seq: Seq(p.seq),
-            },
+            Some(Place::After(p)) => Position::from(p),
             // The present place: what is hot there is in the snapshot.
             Some(Place::Latest(_)) => self.applied(partition)?,
             _ => return Err(Problem::invalid("from: after a place, or latest").into()),
@@ -219,18 +215,8 @@ impl Reader {
     }
 
     fn head(&self) -> Told {
-        let stands = v1::Position {
-            incarnation: self.stands.incarnation.0,
-            epoch: self.stands.epoch.0,
-            seq: self.stands.seq.0,
-        };
-        let synced = *self.applied.borrow();
-        Told::Head(v1::Head {
-            epoch: stands.epoch,
-            synced: synced.0,
-            covered: stands.seq,
-            stands: Some(stands),
-        })
+        let (at, synced) = (self.stands, *self.applied.borrow());
+        Told::Head(v1::Head { epoch: at.epoch.0, synced: synced.0, stands: Some(at.into()) })
     }
 }
 

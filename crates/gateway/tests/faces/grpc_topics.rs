@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tideline_gateway::Options;
 use tideline_store::frame::Frame;
+use tideline_wire::common_v1;
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::from::Place;
 use tideline_wire::queue_v1::queue_service_client::QueueServiceClient;
@@ -149,11 +150,11 @@ async fn a_place_that_cannot_be_read_is_an_answer_that_says_what_to_do() {
     let first = wrote.positions[0];
     for (position, expected) in [
         (
-            v1::Position { seq: 9, ..first },
+            common_v1::Position { seq: 9, ..first },
             Reason::Diverged(v1::Diverged { epoch: first.epoch, seq: 1 }),
         ),
         (
-            v1::Position { incarnation: 99, ..first },
+            common_v1::Position { incarnation: 99, ..first },
             Reason::Recreated(v1::Recreated { incarnation: first.incarnation }),
         ),
     ] {

@@ -1,5 +1,6 @@
 //! Calls to `MetaService`, with the token.
 
+use tideline_wire::common_v1;
 use tideline_wire::meta_v1 as v1;
 use tideline_wire::meta_v1::meta_service_client::MetaServiceClient;
 use tideline_wire::queue_v1 as queue;
@@ -117,7 +118,7 @@ impl Client {
     pub(super) async fn observe(
         &mut self,
         path: String,
-        after: Option<v1::Position>,
+        after: Option<common_v1::Position>,
     ) -> Result<Streaming<v1::ObserveResponse>, Failure> {
         let request = v1::ObserveRequest { path, after };
         self.call(request, async |tree, request| tree.observe(request).await).await

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tideline_meta::follower::{Event, Follower, Seen};
+use tideline_wire::common_v1;
 use tideline_wire::meta_v1 as v1;
 
 use super::call::Client;
@@ -25,11 +26,7 @@ pub(super) async fn run(client: &mut Client, path: String) -> Result<(), Failure
     let below = path.strip_prefix(&root).unwrap_or_default().trim_end_matches('/').to_owned();
     let mut follower = Follower::default();
     loop {
-        let after = follower.position().map(|at| v1::Position {
-            incarnation: at.incarnation.0,
-            epoch: at.epoch.0,
-            seq: at.seq.0,
-        });
+        let after = follower.position().map(|at| at.into());
         match follow(client, &path, after, &mut follower, &root, &below).await? {
             Ended::Broken => tokio::time::sleep(AGAIN).await,
             Ended::Gone(why) => return Err(why),
@@ -46,7 +43,7 @@ enum Ended {
 async fn follow(
     client: &mut Client,
     path: &str,
-    after: Option<v1::Position>,
+    after: Option<common_v1::Position>,
     follower: &mut Follower,
     root: &str,
     below: &str,

@@ -162,11 +162,7 @@ async fn work(
 async fn follow(grpc: String, through: tokio::sync::watch::Receiver<Option<u64>>) -> Follower {
     let (mut tree, mut follower) = (client(&grpc), Follower::default());
     loop {
-        let after = follower.position().map(|at| v1::Position {
-            incarnation: at.incarnation.0,
-            epoch: at.epoch.0,
-            seq: at.seq.0,
-        });
+        let after = follower.position().map(|at| at.into());
         let sent = tree.observe(v1::ObserveRequest { path: "/t".into(), after }).await;
         let mut events = match sent {
             Ok(events) => events.into_inner(),

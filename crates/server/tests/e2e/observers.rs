@@ -32,11 +32,7 @@ impl Observer {
     async fn follow(&mut self, tree: &mut Tree, until: (u64, u64)) {
         let at = |at: Position| (at.incarnation.0, at.seq.0);
         while self.follower.position().map(at) != Some(until) {
-            let after = self.follower.position().map(|at| v1::Position {
-                incarnation: at.incarnation.0,
-                epoch: at.epoch.0,
-                seq: at.seq.0,
-            });
+            let after = self.follower.position().map(|at| at.into());
             let request = v1::ObserveRequest { path: "/o".into(), after };
             let Ok(events) = tree.observe(request).await else { continue };
             let mut events = events.into_inner();
