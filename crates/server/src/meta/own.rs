@@ -21,13 +21,12 @@ use tideline_meta::kept::OWNERS;
 use tideline_wire::meta_v1 as v1;
 use tideline_wire::queue_v1 as queue;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tonic::Code;
 
 use super::call::{Client, refused};
 use crate::cli::{Failure, OwnArgs};
 
-/// How often one that waits looks whether the owner is gone.
-const LOOK: Duration = Duration::from_millis(200);
 /// How long to wait before a call is made again.
 const AGAIN: Duration = Duration::from_millis(200);
 /// The key of the record with which an owner begins.
@@ -83,8 +82,14 @@ async fn acquire(
     session: u64,
     args: &OwnArgs,
 ) -> Result<u64, Failure> {
+    let lease = Duration::from_millis(args.lease_ms.into());
     let mut told = false;
+    let mut changes = None;
     loop {
+        // Opened before the try: what changes after it is heard.
+        if changes.is_none() {
+            changes = client.observe(OWNERS.into(), None).await.ok();
+        }
         let create = v1::Create {
             path: node.into(),
             value: format!("{}/{}", args.topic, args.partition).into(),
@@ -105,10 +110,18 @@ async fn acquire(
                     eprintln!("{node} is held; waiting");
                 }
             }
-            Err(status) if is_for_later(status.code()) => {}
+            Err(status) if is_for_later(status.code()) => changes = None,
             Err(status) => return Err(refused(&status)),
         }
-        tokio::time::sleep(LOOK).await;
+        // A connection that is silently gone is found out after a lease.
+        let heard = match &mut changes {
+            Some(changes) => timeout(lease, changes.message()).await,
+            None => Ok(Ok(None)),
+        };
+        if !matches!(heard, Ok(Ok(Some(_)))) {
+            changes = None;
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 }
 
