@@ -54,18 +54,18 @@ pub(crate) async fn run(args: DanmakuArgs) -> Result<(), Failure> {
         FileFormat::from_name(name).ok_or_else(unknown)
     });
     let format = format.transpose()?;
-    let client = Client::new(&args.server)?;
+    let client = Client::new(&args.common.server)?;
     let mut clean = true;
-    for path in &args.files {
+    for path in &args.common.files {
         let (summary, report) = one(&client, &args.video, path, format).await?;
         clean &= summary.dropped + summary.server.refused == 0;
-        if args.json {
+        if args.common.json {
             println!("{}", serde_json::to_string(&summary).expect("texts and numbers alone"));
         } else {
             tell(&summary, &report);
         }
     }
-    match args.strict && !clean {
+    match args.common.strict && !clean {
         true => Err(Failure::Failed("some comments were not taken".into())),
         false => Ok(()),
     }

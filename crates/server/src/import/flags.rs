@@ -31,19 +31,19 @@ struct Taken {
 
 /// Imports each file, and says what became of it.
 pub(crate) async fn run(args: FlagsArgs) -> Result<(), Failure> {
-    let client = Client::new(&args.server)?;
+    let client = Client::new(&args.common.server)?;
     let mut sum = Taken::default();
-    for path in &args.files {
+    for path in &args.common.files {
         one(&client, path, &mut sum).await?;
     }
     for line in sum.report.iter().take(LINES_PRINTED_MAX) {
         eprintln!("{line}");
     }
-    match args.json {
+    match args.common.json {
         true => println!("{}", serde_json::to_string(&sum).expect("numbers alone")),
         false => eprintln!("{} taken, {} rejected", sum.taken, sum.rejected),
     }
-    match args.strict && sum.rejected > 0 {
+    match args.common.strict && sum.rejected > 0 {
         true => Err(Failure::Failed("some lines were not taken".into())),
         false => Ok(()),
     }

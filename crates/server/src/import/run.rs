@@ -22,10 +22,10 @@ const READ_BYTES: usize = 256 << 10;
 
 /// Imports each file and prints a summary.
 pub async fn run(args: HistoryArgs) -> Result<(), Failure> {
-    let client = Client::new(&args.server)?;
+    let client = Client::new(&args.common.server)?;
     let mut total = Tally::default();
     let mut files = Vec::new();
-    for path in &args.files {
+    for path in &args.common.files {
         let name = path.display().to_string();
         let tally = if args.format == ImportFormat::Tideline {
             restore::file(&client, path).await?
@@ -33,15 +33,15 @@ pub async fn run(args: HistoryArgs) -> Result<(), Failure> {
             FileImport { args: &args, client: &client, path, name: &name }.run().await?
         };
         total += tally;
-        if !args.json {
+        if !args.common.json {
             println!("{name}: {tally}");
         }
         files.push(serde_json::json!({ "file": name, "counts": tally }));
     }
-    if args.json {
+    if args.common.json {
         println!("{}", serde_json::json!({ "files": files, "total": total }));
     }
-    if args.strict && total.bad_lines + total.rejected > 0 {
+    if args.common.strict && total.bad_lines + total.rejected > 0 {
         return Err(Failure::Failed(format!(
             "{} bad lines, {} marks refused",
             total.bad_lines, total.rejected
@@ -176,8 +176,8 @@ impl FileImport<'_> {
 
     /// What makes an interrupted import the same as this one.
     fn command(&self) -> String {
-        let HistoryArgs { format, user, kind, profile, server, .. } = self.args;
-        format!("{format:?} {user:?} {kind:?} {profile:?} {}", server.server)
+        let HistoryArgs { format, user, kind, profile, common, .. } = self.args;
+        format!("{format:?} {user:?} {kind:?} {profile:?} {}", common.server.server)
     }
 
     fn format(&self) -> Result<Box<dyn Format>, Failure> {

@@ -16,6 +16,23 @@ pub(crate) enum ImportCommand {
     Flags(FlagsArgs),
 }
 
+/// What every import takes.
+#[derive(Clone, Debug, Args)]
+pub struct CommonArgs {
+    /// Exit with status 1 if anything was bad, or was not taken
+    #[arg(long)]
+    pub strict: bool,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where to.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
 /// `tideline import danmaku`
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
@@ -36,18 +53,9 @@ pub struct DanmakuArgs {
     /// What the files hold
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
-    /// Exit with status 1 if any comment was not taken
-    #[arg(long)]
-    pub strict: bool,
-    /// Print a line of JSON for each file
-    #[arg(long)]
-    pub json: bool,
-    /// Where to.
+    /// What every import takes.
     #[command(flatten)]
-    pub server: ServerArgs,
-    /// The files; - is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub common: CommonArgs,
 }
 
 /// `tideline import flags`
@@ -60,18 +68,9 @@ A line each: {\"user\":\"1001\",\"video\":\"7\",\"segment\":1,\"flags\":{\"defau
 Flags go from 0 (hide) to 11 (always show); a player gets them as they came. What was there for
 the same viewer and segment is replaced, so importing a file twice changes nothing.")]
 pub struct FlagsArgs {
-    /// Exit with status 1 if any line was not taken
-    #[arg(long)]
-    pub strict: bool,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Where to.
+    /// What every import takes.
     #[command(flatten)]
-    pub server: ServerArgs,
-    /// The files; - is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub common: CommonArgs,
 }
 
 /// The file formats of `tideline import history`.
@@ -128,16 +127,7 @@ pub struct HistoryArgs {
     /// Begin at the start of the file, also where an import was interrupted
     #[arg(long)]
     pub restart: bool,
-    /// Exit with status 1 if any line was bad or any mark refused
-    #[arg(long)]
-    pub strict: bool,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Where to.
+    /// What every import takes.
     #[command(flatten)]
-    pub server: ServerArgs,
-    /// The files; - is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub common: CommonArgs,
 }
