@@ -1,6 +1,7 @@
 //! A peer of the metadata tree: Debian's ZooKeeper, one node, with its
 //! defaults: a write is synced before it is answered.
 
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -39,10 +40,20 @@ impl ZooKeeper {
         let args = ["-Xmx512m", "-cp", JAR, main, &config];
         let (program, log) = (Path::new("java"), dir.join("log.txt"));
         let mut process = Process::start(core, program, &args, &[], &log)?;
-        let up = || TcpStream::connect(address).is_ok();
-        process.wait_ready(Duration::from_secs(60), up)?;
+        process.wait_ready(Duration::from_secs(60), || serves(address).unwrap_or(false))?;
         Ok(Self { process, address })
     }
+}
+
+/// Whether it says that it serves. It takes connections before, and may never
+/// answer on one of those.
+fn serves(address: SocketAddr) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.write_all(b"srvr")?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said)?;
+    Ok(said.contains("Mode:"))
 }
 
 /// A request that makes a node that everybody may do everything with.
