@@ -110,7 +110,7 @@ impl Checker {
     }
 
     fn video_row(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        let bad = |bad: tideline_store::codec::BadBytes| bad.0.to_owned();
+        let bad = |bad: tideline_record::codec::BadBytes| bad.0.to_owned();
         match key.first() {
             Some(0x00) => self.facts = Some(Facts::decode(value).map_err(bad)?),
             Some(0x01) => {

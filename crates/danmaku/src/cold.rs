@@ -113,7 +113,7 @@ fn check(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
 
 /// The video as its rows say, and the last outcome that they have applied.
 pub(crate) fn load(cold: &ColdVideo, options: &Options) -> Result<(Video, Seq), StoreError> {
-    let bad = |error: tideline_store::codec::BadBytes| damaged(error.0);
+    let bad = |error: tideline_record::codec::BadBytes| damaged(error.0);
     let Some(facts) = &cold.facts else { return Ok((Video::new(options), Seq::ZERO)) };
     let text = |row: &Bytes| {
         let text = std::str::from_utf8(row).map_err(|_| damaged("a text is not UTF-8"))?;

@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tideline_queue::view::Lag;
+use tideline_record::batch::BatchBuilder;
 use tideline_store::Place;
-use tideline_store::batch::BatchBuilder;
 use tideline_types::{Epoch, Millis, Seq, StreamId};
 
 pub use state::{Bounds, Effect, Flush, Stats};
@@ -440,7 +440,7 @@ impl<W> Owner<W> {
 /// How often the hand passes a video that was used before letting go.
 const SECOND_CHANCES: u8 = 2;
 /// What a record takes in a batch besides its value and its video, at most.
-const RECORD_BYTES: usize = tideline_store::batch::RECORD_OVERHEAD_BYTES_MAX;
+const RECORD_BYTES: usize = tideline_record::batch::RECORD_OVERHEAD_BYTES_MAX;
 /// Outcomes of one pack, and their bytes: a batch of the log takes no more.
 const PACK_RECORDS_MAX: usize = tideline_types::limits::BATCH_RECORDS_MAX;
 const PACK_BYTES_MAX: usize = tideline_types::limits::BATCH_BYTES_MAX - (64 << 10);

@@ -28,7 +28,7 @@ mod values;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use tideline_store::codec::BadBytes;
+use tideline_record::codec::BadBytes;
 use tideline_store::{Commit, Op, TableName};
 
 use crate::comment::{Index, Rank, State};

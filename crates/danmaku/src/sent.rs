@@ -5,7 +5,7 @@
 //! the next one. So no time zone is asked, and a sender at the limit knows when
 //! they may go on.
 
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_varint};
 use tideline_types::{DAY_MS, Millis};
 
 /// Posts that are known by their fingerprint, at most.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tideline_queue::view::{self, Duty, Hands, View};
 use tideline_queue::{Filter, Queue};
-use tideline_store::batch::Record;
+use tideline_record::batch::Record;
 use tideline_store::{Clock, StoreError, Table};
 use tideline_types::limits::BATCH_BYTES_MAX;
 use tideline_types::{Millis, PartitionId, Position, Seq, TopicName};

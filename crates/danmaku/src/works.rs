@@ -8,7 +8,7 @@
 //! some minutes late, and gone once the video is of another work.
 
 use bytes::Bytes;
-use tideline_store::codec::{Reader, put_varint};
+use tideline_record::codec::{Reader, put_varint};
 use tideline_store::{Commit, Op, StoreError, Table, TableName};
 
 use crate::cold;

@@ -52,5 +52,5 @@ pub use retry::{Retries, fingerprint};
 pub use row::RowRef;
 pub use setup::prepare;
 pub use task::{DAILY_FIRST, Options, TOPIC};
-use tideline_store::codec;
-pub use tideline_store::codec::BadBytes;
+use tideline_record::codec;
+pub use tideline_record::codec::BadBytes;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tideline_queue::view::Lag;
-use tideline_store::batch::BatchBuilder;
+use tideline_record::batch::BatchBuilder;
 use tideline_store::{Commit, Place, StoreError};
 use tideline_types::{Epoch, Millis, Seq, StreamId};
 

@@ -130,8 +130,8 @@ mod tests {
     use std::sync::Arc;
 
     use jiff::tz::TimeZone;
+    use tideline_record::batch::Header;
     use tideline_store::Place;
-    use tideline_store::batch::Header;
     use tideline_store::mem::MemTable;
     use tideline_types::{Epoch, Millis, StreamId};
 

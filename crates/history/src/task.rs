@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tideline_queue::view::{self, Duty, Hands, Partition, Read, View};
 use tideline_queue::{Filter, Queue};
-use tideline_store::batch::Record;
+use tideline_record::batch::Record;
 use tideline_store::{Clock, StoreError, Table};
 use tideline_types::Millis;
 

@@ -10,7 +10,7 @@
 //! the one or the other whole.
 
 use bytes::Bytes;
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_varint};
 use tideline_store::{Commit, Op, StoreError, Table, TableName};
 use tideline_types::limits::META_ROOT_BYTES_MAX;
 use tideline_types::{Incarnation, PartitionId, Seq};

@@ -22,7 +22,7 @@
 //! Numbers are varints; texts and values have their length before them.
 
 use bytes::Bytes;
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_varint};
 use tideline_types::limits::{META_PATH_BYTES_MAX, META_VALUE_BYTES_MAX};
 use tideline_types::{Incarnation, Seq};
 

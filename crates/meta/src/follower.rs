@@ -8,7 +8,7 @@
 //! new, because its identity is the seq that created it.
 
 use bytes::Bytes;
-use tideline_store::codec::BadBytes;
+use tideline_record::codec::BadBytes;
 use tideline_types::{Position, Seq};
 
 use crate::commit::{Change, Commit};

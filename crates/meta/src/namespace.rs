@@ -6,7 +6,7 @@
 //! what is dropped and declared again is another.
 
 use bytes::Bytes;
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_varint};
 use tideline_types::Incarnation;
 use tideline_types::limits::{META_BYTES_MAX, META_NODES_MAX, META_SUBTREES_MAX};
 

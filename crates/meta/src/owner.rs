@@ -21,8 +21,8 @@ pub use read::RestWhen;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use tideline_record::batch::BatchBuilder;
 use tideline_store::StoreError;
-use tideline_store::batch::BatchBuilder;
 use tideline_types::limits::META_WAITING_MAX;
 use tideline_types::{Epoch, Incarnation, Millis, Position, Seq, StreamId};
 

@@ -2,7 +2,7 @@
 //! then the log after them.
 
 use tideline_queue::view::Read;
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::{Place, StoreError, Table};
 use tideline_types::Seq;
 

@@ -13,7 +13,7 @@
 //! them in order; whoever reads one holds it to that.
 
 use bytes::Bytes;
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_varint};
 use tideline_types::limits::{META_CHUNK_BYTES, META_TXN_OPS_MAX};
 use tideline_types::{Epoch, Incarnation, Position, Seq};
 

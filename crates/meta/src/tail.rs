@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use tideline_store::codec::{BadBytes, Reader, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_varint};
 use tideline_types::limits::{
     META_FRAME_BYTES, META_TAIL_BYTES_MAX, META_TAIL_MAX, RECORD_VALUE_BYTES_MAX,
 };

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use tideline_store::batch::Stamp;
+use tideline_record::batch::Stamp;
 use tideline_types::{Epoch, Millis, Seq, SeqRange};
 
 use crate::StampError;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use tideline_store::batch::{BatchBuilder, RECORD_OVERHEAD_BYTES_MAX, Stamp};
+use tideline_record::batch::{BatchBuilder, RECORD_OVERHEAD_BYTES_MAX, Stamp};
 use tideline_store::{StoreError, SyncWatcher};
 use tideline_types::limits::{
     BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_KEY_BYTES_MAX, RECORD_VALUE_BYTES_MAX,

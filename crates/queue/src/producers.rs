@@ -31,8 +31,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tideline_store::batch::{Header, Stamp};
-use tideline_store::codec::{BadBytes, Reader, put_signed, put_varint};
+use tideline_record::batch::{Header, Stamp};
+use tideline_record::codec::{BadBytes, Reader, put_signed, put_varint};
 use tideline_types::limits::{BATCH_RECORDS_MAX, PRODUCER_RUNS_MAX as RUNS_MAX, PRODUCERS_MAX};
 use tideline_types::{Epoch, Millis, Seq, SeqRange};
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
+use tideline_record::batch::Choose;
 use tideline_record::derive::{Stage, Version};
 use tideline_record::{Maker, OnError};
 use tideline_store::{
-    Bounds, Choose, Clock, EraseReport, Extent, Journal, ReadLimits, StoreError, SyncWatcher,
-    Table, Usage,
+    Bounds, Clock, EraseReport, Extent, Journal, ReadLimits, StoreError, SyncWatcher, Table, Usage,
 };
 use tideline_types::{PartitionId, Seq, SeqRange, StreamId, TopicName};
 use tokio::sync::{oneshot, watch};

@@ -11,7 +11,7 @@
 //! is after its place is read from the log.
 
 use bytes::Bytes;
-use tideline_store::batch::Header;
+use tideline_record::batch::Header;
 use tideline_store::{Commit, Op, ReadError, ReadLimits, StoreError, TableName};
 use tideline_types::{Seq, StreamId};
 

@@ -5,8 +5,8 @@
 //! what is kept is told `Truncated`.
 
 use bytes::Bytes;
+use tideline_record::frame::Frame;
 use tideline_store::ReadLimits;
-use tideline_store::frame::Frame;
 use tideline_types::{
     Epoch, Incarnation, PartitionId, Position, Seq, SeqRange, StreamId, TopicName,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tideline_store::batch::{BatchBuilder, Header};
+use tideline_record::batch::{BatchBuilder, Header};
 use tideline_store::{AppendError, Journal, StoreError, SyncWatcher};
 use tideline_types::{Epoch, Millis, PartitionId, Seq, SeqRange, StreamId, TopicName};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tideline_store::batch::BatchBuilder;
+use tideline_record::batch::BatchBuilder;
 use tideline_store::local::{JournalOptions, LocalJournal};
 use tideline_store::{AppendError, Journal, StoreError, SyncWatcher};
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, StreamId};

@@ -3,8 +3,8 @@
 use tideline_types::limits::EPOCHS_KEPT_MAX;
 use tideline_types::{Epoch, Seq, StreamId};
 
-use crate::batch::{Extra, Header};
 use crate::{AppendError, Bounds, EpochStart, StoreError};
+use tideline_record::batch::{Extra, Header};
 
 /// Begins `epoch` at `first`: epochs that wrote nothing before it go.
 pub(crate) fn begin(epochs: &mut Vec<EpochStart>, epoch: Epoch, first: Seq) {

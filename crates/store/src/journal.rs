@@ -158,7 +158,7 @@ pub trait SyncWatcher: Send + Sync {
 
 /// Batches of records, in order, for many streams at once.
 ///
-/// A batch is the bytes of [`crate::batch`]: it carries its stream, epoch,
+/// A batch is the bytes of [`tideline_record::batch`]: it carries its stream, epoch,
 /// first number, count and checksum, and is given back as it came.
 ///
 /// ```text

@@ -35,6 +35,3 @@ pub use journal::{
 };
 pub use place::Place;
 pub use table::{Commit, Op, Row, Table, TableName};
-// The bytes that a journal is spoken to in, under the names they had here.
-pub use tideline_record::batch::Choose;
-pub use tideline_record::{batch, codec, frame};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tideline_store::codec::{BadBytes, Reader, put_text, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_text, put_varint};
 use tideline_types::limits::{FIELD_BYTES_MAX, FILTERS_BYTES_MAX, USER_BYTES_MAX};
 use tideline_types::{Millis, UserId};
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tideline_store::batch::BatchBuilder;
+use tideline_record::batch::BatchBuilder;
 use tideline_store::{Commit, StoreError};
 use tideline_types::{Millis, Seq};
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tideline_store::codec::{BadBytes, Reader, put_signed, put_text, put_varint};
+use tideline_record::codec::{BadBytes, Reader, put_signed, put_text, put_varint};
 use tideline_types::limits::{COLOR_MAX, PROGRESS_MS_MAX, USER_BYTES_MAX};
 use tideline_types::{Epoch, Millis, Seq, UserId};
 use tideline_wire::danmaku::{Mode, Pool, Sender};

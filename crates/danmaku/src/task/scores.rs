@@ -12,7 +12,7 @@
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use tideline_queue::{FetchError, Queue, TopicSpec};
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::{Commit, Op, ReadLimits, StoreError, Table, TableName};
 use tideline_types::{Incarnation, Millis, PartitionId, Seq, SeqRange, TopicName};
 

@@ -12,7 +12,7 @@ use tideline_danmaku::owner::{Bounds, Effect, Flush, Owner};
 use tideline_danmaku::rows::{self, Facts};
 use tideline_danmaku::rules::Rules;
 use tideline_danmaku::{CommentId, TOPIC, cold, recovery};
-use tideline_store::batch::Header;
+use tideline_record::batch::Header;
 use tideline_store::mem::MemTable;
 use tideline_store::{Place, Table, TableName};
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, StreamId, UserId};

@@ -6,7 +6,7 @@ use tideline_danmaku::options::Options;
 use tideline_danmaku::outcome::{self, Outcome};
 use tideline_danmaku::video::Event;
 use tideline_danmaku::{CommentId, STRETCH_MS};
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_types::Seq;
 use tideline_wire::danmaku::{Attr, Item, Mode, Pool, Sender};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 use tideline_gateway::Options;
-use tideline_store::frame::Frame;
+use tideline_record::frame::Frame;
 use tideline_wire::common_v1;
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::from::Place;

@@ -19,7 +19,7 @@ use tideline_history::outcome::OutcomeRef;
 use tideline_history::query::Filter;
 use tideline_history::{History, Options, cold, prepare, rows};
 use tideline_queue::Queue;
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::local::{JournalOptions, LocalJournal, LsmOptions, LsmTable};
 use tideline_store::{Clock, ManualClock, Table, TableName};
 use tideline_types::UserId;

@@ -1,4 +1,4 @@
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_types::PartitionId;
 
 use super::*;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tideline_meta::ask::Refusal;
 use tideline_meta::kept::{Places, TOPICS, TopicRows};
 use tideline_queue::{Queue, TopicSpec};
+use tideline_record::batch::Record;
 use tideline_record::{Maker, OnError, Operator, Output};
-use tideline_store::batch::Record;
 use tideline_types::{Incarnation, PartitionId, Position, Seq, TopicName};
 use tokio::runtime::Handle;
 

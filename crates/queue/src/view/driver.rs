@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tideline_store::batch::BatchBuilder;
+use tideline_record::batch::BatchBuilder;
 use tideline_store::{Clock, Commit, Place, ReadLimits, StoreError, SyncWatcher, Table};
 use tideline_types::{Epoch, Millis, PartitionId, Seq, StreamId, TopicName, partition_of};
 

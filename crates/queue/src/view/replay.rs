@@ -1,7 +1,7 @@
 //! The log above a view's place, batch by batch.
 
 use bytes::Bytes;
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::{Place, StoreError, Table};
 use tideline_types::{Millis, Seq, StreamId};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tideline_queue::{CreateError, DeleteError, FetchError, From, Queue};
+use tideline_record::batch::Record;
 use tideline_record::{Maker, OnError, Operator, Output};
-use tideline_store::batch::Record;
 use tideline_types::{Position, Seq, TopicName};
 
 use crate::{ALL, House, LONG, NO_WAIT, P0, name};

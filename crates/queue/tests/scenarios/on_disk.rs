@@ -71,7 +71,7 @@ async fn what_was_acknowledged_survives_every_power_loss() {
                 assert_eq!(frame.range.after, through);
                 through = frame.range.through;
                 for batch in &frame.batches {
-                    let batch = tideline_store::batch::BatchRef::parse(batch).unwrap();
+                    let batch = tideline_record::batch::BatchRef::parse(batch).unwrap();
                     for record in batch.records() {
                         let known = acknowledged.iter().any(|(p, text)| {
                             (p.seq, p.epoch, &text[..]) == (record.seq, batch.epoch(), record.value)

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use tideline_queue::{From, ProduceError, StampError, TopicSpec};
+use tideline_record::batch::Stamp;
 use tideline_store::Clock;
-use tideline_store::batch::Stamp;
 use tideline_types::{Position, Seq, TopicName};
 
 use crate::{ALL, House, NO_WAIT, P0, name, record};

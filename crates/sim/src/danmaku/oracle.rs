@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tideline_danmaku::ask::{Answer, Changes, Moderated, Op, Refusal, Snapshot};
 use tideline_danmaku::outcome::Outcome;
 use tideline_danmaku::video::Event;
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_types::Seq;
 
 use super::plain::{Plain, Setup};

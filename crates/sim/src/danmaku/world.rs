@@ -8,7 +8,7 @@ use tideline_danmaku::options::{Keys, Options};
 use tideline_danmaku::owner::{Bounds, Effect, Flush, Owner};
 use tideline_danmaku::rules::Rules;
 use tideline_danmaku::{TOPIC, cold, recovery};
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::{StoreError, Table};
 use tideline_types::{Seq, partition_of};
 

@@ -5,7 +5,7 @@ use tideline_history::outcome::OutcomeRef;
 use tideline_history::owner::{Answer, Op};
 use tideline_history::query::{Filter, ListQuery, ObjectKey, PageAt, Row};
 use tideline_history::rules::Rules;
-use tideline_store::batch::Record;
+use tideline_record::batch::Record;
 
 use super::oracle::Comes;
 use super::world::Verdicts;

@@ -11,7 +11,7 @@ use tideline_history::owner::{self, Answer, Effect, Flush, Op, Owner, SlotId};
 use tideline_history::recovery;
 use tideline_history::rules::Rules;
 use tideline_history::{TOPIC, cold};
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::{Journal, ReadLimits, StoreError, Table};
 use tideline_types::{Millis, partition_of};
 

@@ -13,7 +13,7 @@ use tideline_meta::owner::{At, Effect, Owner};
 use tideline_meta::snapshot::{self, For};
 use tideline_meta::tail::Resync;
 use tideline_meta::{Path, TOPIC, cold, recovery};
-use tideline_store::batch::BatchRef;
+use tideline_record::batch::BatchRef;
 use tideline_store::disk::{Crash, FaultyDisk};
 use tideline_store::local::LocalJournal;
 use tideline_store::mem::MemTable;

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Seq, SeqRange, StreamId};
 
 use super::Heard;
-use crate::batch::{BatchBuilder, BatchRef};
 use crate::{AppendError, Bounds, Journal, ReadError, ReadLimits};
+use tideline_record::batch::{BatchBuilder, BatchRef};
 
 const ALL: ReadLimits = ReadLimits { records_max: usize::MAX, bytes_max: usize::MAX };
 

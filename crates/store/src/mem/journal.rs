@@ -9,13 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
+use tideline_record::batch::{BatchRef, Choose, Header};
 use tideline_types::limits::LOG_WAITING_BYTES_MAX;
 use tideline_types::{Epoch, Seq, SeqRange, StreamId};
 
-use crate::batch::{BatchRef, Header};
 use crate::epochs;
 use crate::{
-    AppendError, Bounds, Choose, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
+    AppendError, Bounds, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
     StoreError, SyncWatcher, Usage,
 };
 

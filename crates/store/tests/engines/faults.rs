@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use tideline_store::batch::{BatchBuilder, BatchRef};
+use tideline_record::batch::{BatchBuilder, BatchRef};
 use tideline_store::disk::{Disk, Fault, FaultyDisk, KeepAll, LoseAll, OpKind, Operation};
 use tideline_store::laws::Heard;
 use tideline_store::local::{LocalJournal, verify_journal};

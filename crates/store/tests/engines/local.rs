@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tideline_store::batch::{BatchBuilder, BatchRef};
+use tideline_record::batch::{BatchBuilder, BatchRef};
 use tideline_store::disk::{FaultyDisk, RealDisk};
 use tideline_store::laws::Heard;
 use tideline_store::local::{JournalOptions, LocalJournal, verify_journal};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tideline_store::batch::{BatchBuilder, BatchRef};
+use tideline_record::batch::{BatchBuilder, BatchRef};
 use tideline_store::disk::{Crash, FaultyDisk, Kept};
 use tideline_store::laws::Heard;
 use tideline_store::local::{JournalOptions, LocalJournal, verify_journal};

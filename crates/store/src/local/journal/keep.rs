@@ -18,7 +18,9 @@ use super::segment::Span;
 use super::state::Stream;
 use super::turn::{failed, hard};
 use crate::disk::{Disk, DiskFile};
-use crate::{AppendError, Bounds, Choose, EraseReport, StoreError, SyncWatcher, epochs};
+use tideline_record::batch::Choose;
+
+use crate::{AppendError, Bounds, EraseReport, StoreError, SyncWatcher, epochs};
 
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;

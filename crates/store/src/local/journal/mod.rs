@@ -36,6 +36,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tideline_record::batch::Choose;
 use tideline_types::limits::{LOG_FILE_BYTES, LOG_WAITING_BYTES_MAX, UNFILLED_BYTES_MAX};
 use tideline_types::{Seq, SeqRange, StreamId};
 
@@ -50,7 +51,7 @@ use self::turn::Scratch;
 use super::FolderLock;
 use crate::disk::{Disk, RealDisk};
 use crate::{
-    AppendError, Bounds, Choose, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
+    AppendError, Bounds, EpochStart, EraseReport, Extent, Journal, ReadError, ReadLimits,
     StoreError, SyncWatcher, Usage,
 };
 

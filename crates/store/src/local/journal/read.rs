@@ -15,9 +15,9 @@ use super::Shared;
 use super::manifest::{SegmentMeta, journal_path, segment_path};
 use super::segment::Span;
 use super::state::{Frame, State, Stream};
-use crate::batch::{BatchRef, Header};
 use crate::disk::DiskFile;
 use crate::{ReadError, ReadLimits, StoreError};
+use tideline_record::batch::{BatchRef, Header};
 
 /// A place that moved this often while it was read is a mistake of ours.
 const TRIES: usize = 100;

@@ -12,7 +12,7 @@
 //! journal rests, to prove the last one; the next round takes its number and
 //! its place.
 
-use crate::batch::{BatchRef, Header};
+use tideline_record::batch::{BatchRef, Header};
 
 /// Bytes before the batches of a round.
 pub(super) const HEADER_BYTES: usize = 20;
@@ -143,7 +143,7 @@ mod tests {
     use tideline_types::{Epoch, Millis, Seq, StreamId};
 
     use super::*;
-    use crate::batch::BatchBuilder;
+    use tideline_record::batch::BatchBuilder;
 
     fn file(rounds: &[&[u64]]) -> Vec<u8> {
         let mut file = Vec::new();

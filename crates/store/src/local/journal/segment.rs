@@ -7,9 +7,9 @@ use bytes::{Bytes, BytesMut};
 use tideline_types::{Seq, StreamId};
 
 use super::state::{Index, note};
-use crate::batch::{BadBatch, BatchRef, Header};
 use crate::disk::DiskFile;
 use crate::{ReadLimits, StoreError};
+use tideline_record::batch::{BadBatch, BatchRef, Header};
 
 /// The first piece that a read brings in; each further one is twice as long,
 /// up to half of what the read may bring.

@@ -19,10 +19,10 @@ use super::Shared;
 use super::manifest::journal_path;
 use super::round;
 use super::state::{Frame, JournalFile, State};
-use crate::batch::Header;
 use crate::disk::DiskFile;
 use crate::epochs::admit;
 use crate::{AppendError, StoreError, SyncWatcher};
+use tideline_record::batch::Header;
 
 /// What turns use again and again.
 #[derive(Default)]
