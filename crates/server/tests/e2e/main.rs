@@ -5,6 +5,7 @@ mod backup;
 mod checkpoints;
 mod cli;
 mod comments;
+mod hosts;
 mod import;
 mod meta;
 mod observers;
