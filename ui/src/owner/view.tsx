@@ -10,7 +10,7 @@ import {
   Problem,
   type View,
 } from "@tideline/web";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { tell, useShared } from "../context.js";
 import { Icon } from "../parts/icon.js";
 import { density } from "../video/rules.js";
@@ -35,13 +35,16 @@ export function OwnerView({ video }: { video: string }) {
   const [hidden, setHidden] = useState<ReadonlyMap<string, string>>(new Map());
   const [kept, setKept] = useState<ReadonlySet<string>>(new Set());
   const [done, setDone] = useState<readonly Done[]>([]);
+  const doneNow = useRef<readonly Done[]>([]);
+  const turn = useRef(Promise.resolve());
   const [search, setSearch] = useState("");
   const [state, setState] = useState<"all" | "shown" | Reason>("all");
   const [part, setPart] = useState<number | null>(null);
   const failed = (error: Error) => say(tell(words, error));
 
   useEffect(() => {
-    setDone(loadDone(video));
+    doneNow.current = loadDone(video);
+    setDone(doneNow.current);
     const found = Promise.all([danmaku.all(true), danmaku.hidden(), danmaku.view()]);
     found.then(([all, hidden, view]) => {
       // One may have been hidden between the two.
@@ -65,34 +68,42 @@ export function OwnerView({ video }: { video: string }) {
       (part === null || Math.min(BARS - 1, Math.floor((progress_ms / length) * BARS)) === part),
   );
 
-  const mark = (id: string, reason: string | undefined, isKept: boolean) => {
-    setHidden((now) => {
-      const next = new Map(now);
-      if (reason === undefined) next.delete(id);
-      else next.set(id, reason);
-      return next;
-    });
-    setKept((now) => {
-      const next = new Set(now);
-      if (isKept) next.add(id);
-      else next.delete(id);
-      return next;
-    });
+  // What is not named stays as it is.
+  const mark = (id: string, { reason, isKept }: { reason?: string | null; isKept?: boolean }) => {
+    if (reason !== undefined)
+      setHidden((now) => {
+        const next = new Map(now);
+        if (reason === null) next.delete(id);
+        else next.set(id, reason);
+        return next;
+      });
+    if (isKept !== undefined)
+      setKept((now) => {
+        const next = new Set(now);
+        if (isKept) next.add(id);
+        else next.delete(id);
+        return next;
+      });
   };
   const remember = (next: readonly Done[]) => {
+    doneNow.current = next;
     setDone(next);
     keepDone(video, next);
+  };
+  // One after the other, however fast they are asked for: each sees what the one before did.
+  const inTurn = (deed: () => Promise<void>) => {
+    turn.current = turn.current.then(deed).catch(failed);
   };
   const act = async ({ id, text }: Comment, did: Deed) => {
     const before = hidden.get(id);
     const { reason, rank, audit } = await danmaku.change(id, CHANGES[did]);
-    mark(id, reason, rank === "protected");
+    mark(id, { reason: reason ?? null, isKept: rank === "protected" });
     const one = { id, text, did, ...(before && { reason: before }) };
-    if (audit) remember([...done, { ...one, place: audit }]);
+    if (audit) remember([...doneNow.current, { ...one, place: audit }]);
     say(`${words[did]}: ${text}`);
   };
   const undo = async () => {
-    const last = done.at(-1);
+    const last = doneNow.current.at(-1);
     if (!last) return;
     const { id, did, reason, place } = last;
     try {
@@ -100,12 +111,12 @@ export function OwnerView({ video }: { video: string }) {
     } catch (error) {
       // What was changed again since, or is told no more, cannot be undone.
       const status = error instanceof Problem ? error.status : 0;
-      if (status === 404 || status === 409) remember(done.slice(0, -1));
+      if (status === 404 || status === 409) remember(doneNow.current.slice(0, -1));
       throw error;
     }
     const ranked = did === "protect" || did === "unprotect";
-    mark(id, ranked ? hidden.get(id) : reason, ranked ? did === "unprotect" : kept.has(id));
-    remember(done.slice(0, -1));
+    mark(id, ranked ? { isKept: did === "unprotect" } : { reason: reason ?? null });
+    remember(doneNow.current.slice(0, -1));
     say(`${words.undone}: ${words[did]}`);
   };
 
@@ -118,11 +129,7 @@ export function OwnerView({ video }: { video: string }) {
             <a href={`#/video/${encodeURIComponent(video)}`}>{video}</a>
           </small>
         </h1>
-        <button
-          type="button"
-          disabled={done.length === 0}
-          onClick={() => void undo().catch(failed)}
-        >
+        <button type="button" disabled={done.length === 0} onClick={() => inTurn(undo)}>
           <Icon name="undo" />
           {words.undo}
         </button>
@@ -171,7 +178,7 @@ export function OwnerView({ video }: { video: string }) {
                   type="button"
                   class="quiet"
                   aria-pressed={isKept}
-                  onClick={() => void act(comment, isKept ? "unprotect" : "protect").catch(failed)}
+                  onClick={() => inTurn(() => act(comment, isKept ? "unprotect" : "protect"))}
                 >
                   <Icon name="shield" />
                   {isKept ? words.unprotect : words.protect}
@@ -181,7 +188,7 @@ export function OwnerView({ video }: { video: string }) {
                   <button
                     type="button"
                     class="quiet"
-                    onClick={() => void act(comment, reason ? "restore" : "hide").catch(failed)}
+                    onClick={() => inTurn(() => act(comment, reason ? "restore" : "hide"))}
                   >
                     <Icon name={reason ? "undo" : "hide"} />
                     {reason ? words.restore : words.hide}
