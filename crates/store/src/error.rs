@@ -67,10 +67,10 @@ impl StoreError {
     /// An `Io` fact, or `NoSpace` where the system says so.
     pub fn io(what: impl Into<String>, error: &io::Error) -> Self {
         let what = what.into();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { what },
-            _ => Self::Io { what, cause: error.to_string() },
+        if is_no_space(error) {
+            return Self::NoSpace { what };
         }
+        Self::Io { what, cause: error.to_string() }
     }
 
     /// May the operation have happened all the same?
@@ -80,4 +80,8 @@ impl StoreError {
             _ => Outcome::NotDone,
         }
     }
+}
+
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

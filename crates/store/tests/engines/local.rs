@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tideline_record::batch::{BatchBuilder, BatchRef};
-use tideline_store::disk::{FaultyDisk, RealDisk};
+use tideline_store::disk::{FaultyDisk, KeepAll, RealDisk};
 use tideline_store::laws::Heard;
 use tideline_store::local::{JournalOptions, LocalJournal, verify_journal};
 use tideline_store::{
@@ -103,6 +103,29 @@ fn deleting_a_stream_frees_its_bytes_and_no_others() {
         assert!(before - after > 2 * 100 * 1_000 * 9 / 10, "{before} to {after}");
         assert!(read_all(&disk, &journal, stream(2), 1 << 20).0 > 100 * 1_000);
     }
+}
+
+#[test]
+fn a_short_round_is_written_over_zeroes_that_count_as_used_and_are_no_records() {
+    let (disk, options) = (FaultyDisk::new(), steps(1 << 20));
+    let journal = open(&disk, options);
+    let owned = own(&journal, 1);
+    let id = owned[0].0;
+    let mut lens = Vec::new();
+    for _ in 0..100 {
+        append(&journal, id, 200).unwrap();
+        journal.turn();
+        let file =
+            disk.files().into_iter().find(|(p, _)| p.extension().is_some_and(|e| e == "log"));
+        lens.push(file.unwrap().1.len() as u64);
+    }
+    assert_eq!((lens[0], lens[99]), (256 << 10, 256 << 10));
+    assert!(journal.usage().total_bytes > lens[0]);
+    assert!(journal.usage().unfilled_bytes < lens[0] / 4);
+    drop(journal);
+    let found = open(&disk.crash(&mut KeepAll), options);
+    assert_eq!(found.recovered().torn, None);
+    assert_eq!(found.bounds(id).unwrap().synced, Seq(100));
 }
 
 #[test]

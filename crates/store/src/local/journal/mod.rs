@@ -341,8 +341,9 @@ impl Journal for LocalJournal {
     fn usage(&self) -> Usage {
         let state = self.shared.state();
         let unfilled_bytes = state.journal_bytes();
+        let journal_bytes = unfilled_bytes + state.zero_bytes();
         Usage {
-            total_bytes: state.segment_bytes + unfilled_bytes + state.manifest_bytes,
+            total_bytes: state.segment_bytes + journal_bytes + state.manifest_bytes,
             unfilled_bytes,
             syncs: state.syncs,
             appended_bytes: state.appended_bytes,

@@ -56,9 +56,10 @@ pub(super) struct Scan {
     /// The number after that of its last round; the one asked for if there is
     /// none.
     pub(super) next_round: u64,
-    /// Where reading stopped; the length of the file if nothing is torn.
+    /// Where reading stopped: if nothing is torn, only zeroes follow.
     pub(super) end: u64,
-    /// What was found at `end`, if that is not the end of the file.
+    /// What was found at `end`, if that is neither the end of the file nor the
+    /// zeroes after its last round.
     pub(super) torn: Option<String>,
     /// Bytes before `end` were proven whole by something after it.
     pub(super) damaged: bool,
@@ -76,7 +77,7 @@ pub(super) fn scan(file: &[u8], first_round: Option<u64>, last: bool) -> Scan {
     };
     let mut expected = first_round;
     let mut at = 0;
-    while at < file.len() {
+    while at < file.len() && !is_zero(&file[at..]) {
         let found = header(&file[at..]).filter(|(n, _)| expected.is_none_or(|e| e == *n));
         let Some((number, bytes)) = found else {
             scan.stop(at, "no round starts here");
@@ -106,10 +107,14 @@ pub(super) fn scan(file: &[u8], first_round: Option<u64>, last: bool) -> Scan {
     if scan.torn.is_some() {
         // A file that another follows may end in a torn mark. Were it a torn
         // round, the other file would not go on with its number.
-        let mark = !last && file.len() - at <= HEADER_BYTES;
+        let mark = !last && is_zero(file.get(at + HEADER_BYTES..).unwrap_or_default());
         scan.damaged = !mark && (!last || later_round(file, at, scan.next_round));
     }
     scan
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 impl Scan {
@@ -218,13 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn zeros_after_the_last_round_are_no_record() {
+    fn zeros_after_the_last_round_are_its_end_and_no_record() {
         let mut whole = file(&[&[1], &[2]]);
         let end = whole.len();
+        for last in [false, true] {
+            whole.truncate(end);
+            whole.resize(end + 4_096, 0);
+            assert!(!scan(&whole, Some(5), last).damaged);
+            whole[end + 100] = 1;
+            assert_eq!(scan(&whole, Some(5), last).damaged, !last);
+        }
+        whole.truncate(end);
         for zeros in 1..=4_096 {
             whole.push(0);
             let scan = scan(&whole, Some(5), true);
-            assert!(!scan.damaged && scan.torn.is_some(), "{zeros} zeros");
+            assert!(!scan.damaged && scan.torn.is_none(), "{zeros} zeros");
             assert_eq!((firsts(&scan), scan.end as usize, scan.next_round), (vec![1, 2], end, 7));
         }
     }

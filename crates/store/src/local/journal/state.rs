@@ -134,10 +134,13 @@ impl Stream {
 }
 
 /// A journal file in use.
+#[derive(Clone)]
 pub(super) struct JournalFile {
     pub(super) file: Arc<dyn DiskFile>,
     /// Bytes of whole rounds.
     pub(super) bytes: u64,
+    /// Its length: zeroes follow the rounds.
+    pub(super) len: u64,
 }
 
 /// Everything behind the lock.
@@ -188,6 +191,11 @@ pub(super) struct State {
 impl State {
     pub(super) fn journal_bytes(&self) -> u64 {
         self.files.values().map(|f| f.bytes).sum()
+    }
+
+    /// After the rounds of journal files.
+    pub(super) fn zero_bytes(&self) -> u64 {
+        self.files.values().map(|f| f.len - f.bytes).sum()
     }
 
     /// The first journal file that is complete.

@@ -19,10 +19,17 @@ use super::Shared;
 use super::manifest::journal_path;
 use super::round;
 use super::state::{Frame, JournalFile, State};
-use crate::disk::DiskFile;
 use crate::epochs::admit;
+use crate::error::is_no_space;
 use crate::{AppendError, StoreError, SyncWatcher};
 use tideline_record::batch::Header;
+
+/// A short round that makes its file longer is followed by zeroes up to the next
+/// multiple of this: a sync that changes no length is quicker, on ext4 by about
+/// a third, since it writes nothing of the file system's own.
+pub(super) const PAD_BYTES: usize = 256 << 10;
+/// A longer round takes so long that the length does not matter.
+const PADDED_ROUND_MAX: usize = 32 << 10;
 
 /// What turns use again and again.
 #[derive(Default)]
@@ -40,11 +47,12 @@ enum News {
 
 /// Where a round was written.
 struct Written {
-    file: u64,
+    number: u64,
+    file: JournalFile,
     /// Of the round's header.
     offset: u64,
-    /// Made by this turn.
-    made: Option<Arc<dyn DiskFile>>,
+    /// The file was made by this turn.
+    made: bool,
 }
 
 impl Shared {
@@ -81,7 +89,8 @@ impl Shared {
         }
         // Filling holds a journal file twice for a moment.
         let twice = unfilled.min(self.file_bytes + LOG_WRITE_BYTES_MAX as u64);
-        let used_bytes = state.segment_bytes + unfilled + twice + 2 * state.manifest_bytes;
+        let zeroes = state.zero_bytes().max(self.file_bytes.min(PAD_BYTES as u64));
+        let used_bytes = state.segment_bytes + unfilled + zeroes + twice + 2 * state.manifest_bytes;
         if used_bytes > options.max_bytes {
             return Err(AppendError::OverQuota { used_bytes, max_bytes: options.max_bytes });
         }
@@ -102,10 +111,7 @@ impl Shared {
         take(&mut state, &mut scratch.batches);
         state.writing = true;
         let round_number = state.next_round;
-        let current = state.current.and_then(|n| {
-            let file = state.files.get(&n)?;
-            Some((n, file.file.clone(), file.bytes))
-        });
+        let current = state.current.and_then(|n| Some((n, state.files.get(&n)?.clone())));
         let next_file = state.next_file;
         drop(state);
 
@@ -128,6 +134,9 @@ impl Shared {
         match outcome {
             Ok(written) => self.install(&mut state, &mut scratch, written),
             Err(error @ StoreError::NoSpace { .. }) => {
+                if let Some(file) = state.current.and_then(|n| state.files.get_mut(&n)) {
+                    file.len = file.bytes;
+                }
                 drop_streams(&mut state, &mut scratch);
                 drop(state);
                 self.tell(&mut scratch, Some(&error));
@@ -145,37 +154,61 @@ impl Shared {
         true
     }
 
-    /// One write, one sync. On `NoSpace` the file is as it was before.
+    /// One write, one sync. On `NoSpace` the file ends where its rounds do.
     fn write_round(
         &self,
-        current: Option<(u64, Arc<dyn DiskFile>, u64)>,
+        current: Option<(u64, JournalFile)>,
         next_file: u64,
-        bytes: &[u8],
+        round: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
-        let (number, file, offset, made) = match current {
-            Some((number, file, offset)) => (number, file, offset, false),
+        let made = current.is_none();
+        let (number, mut file) = match current {
+            Some(current) => current,
             None => {
                 let path = journal_path(&self.dir, next_file);
                 let file = self.disk.open(&path, true);
                 let file = file.map_err(|e| failed("creating a journal file", &e))?;
-                (next_file, file, 0, true)
+                (next_file, JournalFile { file, bytes: 0, len: 0 })
             }
         };
-        if let Err(error) = file.write_at(offset, bytes) {
+        let offset = file.bytes;
+        if let Err(error) = self.write_padded(&mut file, round) {
             let error = failed("writing the journal", &error);
             if matches!(error, StoreError::NoSpace { .. }) {
                 // Nothing of it may be found after a restart.
-                file.set_len(offset).and_then(|()| file.sync()).map_err(|e| hard("cutting", &e))?;
+                let cut = file.file.set_len(offset).and_then(|()| file.file.sync());
+                cut.map_err(|e| hard("cutting", &e))?;
             }
             return Err(error);
         }
-        file.sync().map_err(|e| hard("syncing the journal", &e))?;
+        file.file.sync().map_err(|e| hard("syncing the journal", &e))?;
         if made {
             self.disk
                 .sync_dir(&self.dir.join("journal"))
                 .map_err(|e| hard("syncing the journal's folder", &e))?;
         }
-        Ok(Written { file: number, offset, made: made.then_some(file) })
+        Ok(Written { number, file, offset, made })
+    }
+
+    /// Writes a round after those of its file. Zeroes follow a short one that
+    /// makes the file longer, if there is room.
+    fn write_padded(&self, file: &mut JournalFile, round: &mut Vec<u8>) -> io::Result<()> {
+        let (offset, round_bytes) = (file.bytes, round.len());
+        let end = offset + round_bytes as u64;
+        let mut len = file.len.max(end);
+        if len > file.len && round_bytes <= PADDED_ROUND_MAX {
+            len = end.next_multiple_of(PAD_BYTES as u64).min(self.file_bytes).max(end);
+            round.resize((len - offset) as usize, 0);
+        }
+        let mut written = file.file.write_at(offset, round);
+        let no_room = written.as_ref().is_err_and(is_no_space);
+        if no_room && round.len() > round_bytes {
+            len = end;
+            written = file.file.set_len(offset);
+            written = written.and_then(|()| file.file.write_at(offset, &round[..round_bytes]));
+        }
+        (file.bytes, file.len) = (end, len);
+        written
     }
 
     /// The round is safe: makes it readable.
@@ -191,14 +224,14 @@ impl Shared {
             stream.frames.push_back(Frame {
                 first: header.first,
                 newest: header.newest,
-                file: written.file,
+                file: written.number,
                 offset: at as u32,
                 bytes: batch.len() as u32,
                 count: header.count,
             });
             stream.bounds.synced = header.last();
             stream.pending = stream.pending.saturating_sub(1);
-            stream.newest_file = written.file;
+            stream.newest_file = written.number;
             if stream.turn != turn {
                 stream.turn = turn;
                 scratch.touched.push(id);
@@ -210,14 +243,11 @@ impl Shared {
                 scratch.news.push((id, owner.clone(), News::Synced(stream.bounds.synced)));
             }
         }
-        if let Some(file) = written.made {
-            state.files.insert(written.file, JournalFile { file, bytes: 0 });
-            state.current = Some(written.file);
-            state.next_file = written.file + 1;
+        if written.made {
+            state.current = Some(written.number);
+            state.next_file = written.number + 1;
         }
-        if let Some(file) = state.files.get_mut(&written.file) {
-            file.bytes = offset;
-        }
+        state.files.insert(written.number, written.file);
         state.next_round += 1;
         state.unproven = true;
         if state.rotate || offset >= self.file_bytes {
