@@ -10,10 +10,12 @@ use super::state::State;
 /// How long the journal rests before it proves its last round.
 const MARK_AFTER: Duration = Duration::from_millis(50);
 
-/// A turn begins no sooner than this after the one before it began, so that
-/// appends gather where a sync takes less. What is appended after a rest is
-/// written at once.
-const TURNS_APART: Duration = Duration::from_micros(500);
+/// A turn begins no sooner than this after the one before it began for each
+/// batch that is to be expected, up to `TURNS_APART_MAX`, so that appends gather
+/// where a sync takes less. Where few are expected, waiting gathers nothing.
+/// What is appended after a rest is written at once.
+const TURNS_APART_EACH: Duration = Duration::from_micros(10);
+const TURNS_APART_MAX: Duration = Duration::from_micros(500);
 /// Where a sync takes longer, those who were answered by the last turn may come
 /// again for half of its time, but not beyond this. A turn begins at once when
 /// as many batches wait as lately came in for one sync: nobody else is to be
@@ -65,7 +67,8 @@ impl Shared {
         last_turn: Option<Instant>,
     ) -> MutexGuard<'a, State> {
         let Some(last) = last_turn else { return state };
-        let apart = last + TURNS_APART;
+        let expected = u32::try_from(state.crowd).unwrap_or(u32::MAX);
+        let apart = last + TURNS_APART_EACH.saturating_mul(expected).min(TURNS_APART_MAX);
         let until = last + state.sync_took + (state.sync_took / 2).min(GATHER_MAX);
         while !state.stopping && state.failed.is_none() {
             let crowded = state.waiting.len() >= state.crowd;
