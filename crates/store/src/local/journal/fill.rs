@@ -23,6 +23,11 @@ use crate::disk::Disk;
 /// How long the filler waits for space before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Bytes that are copied at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Reading this much more takes no longer than reading once more.
+const GAP_BYTES: usize = 4 << 10;
+
 /// One stream's batches on their way into a segment.
 pub(super) struct Share {
     pub(super) stream: StreamId,
@@ -177,7 +182,7 @@ pub(super) type ReadAt<'a> = dyn Fn(u64, &mut [u8]) -> Result<(), StoreError> + 
 
 /// Appends each share, from the journal file that `read` reads, to its
 /// stream's segment, and syncs it. `next` becomes the manifest that says so.
-/// Holds the bytes of one share at a time, not those of the file.
+/// Holds a piece of one share at a time, not the bytes of the file.
 pub(super) fn fill(
     disk: &dyn Disk,
     dir: &std::path::Path,
@@ -187,17 +192,10 @@ pub(super) fn fill(
     file_bytes: u64,
 ) -> Result<Vec<Filled>, StoreError> {
     let mut out = Vec::with_capacity(shares.len());
-    let mut buffer = Vec::new();
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
     for share in shares {
         let Some(stream) = next.streams.get_mut(&share.stream) else { continue };
-        buffer.resize(share.frames.iter().map(|frame| frame.bytes as usize).sum(), 0);
-        let mut rest = &mut buffer[..];
-        for frame in &share.frames {
-            let (own, after) = rest.split_at_mut(frame.bytes as usize);
-            read(u64::from(frame.offset), own)?;
-            rest = after;
-        }
-        out.extend(fill_share(disk, dir, stream, share, &buffer, file_bytes)?);
+        out.extend(fill_share(disk, dir, stream, share, (read, &mut piece), file_bytes)?);
     }
     Ok(out)
 }
@@ -207,7 +205,7 @@ fn fill_share(
     dir: &std::path::Path,
     stream: &mut StreamMeta,
     share: &Share,
-    bytes: &[u8],
+    (read, piece): (&ReadAt<'_>, &mut Vec<u8>),
     file_bytes: u64,
 ) -> Result<Option<Filled>, StoreError> {
     let (Some(first), Some(last)) = (share.frames.first(), share.frames.last()) else {
@@ -228,10 +226,16 @@ fn fill_share(
     let meta = stream.segments.last_mut().expect("there is one, or it was just made");
     let path = segment_path(dir, share.stream, meta);
     let file = disk.open(&path, made).map_err(|e| failed("opening a segment", &e))?;
-    if let Err(error) = file.write_at(meta.bytes, bytes) {
-        // What is beyond the segment's end does not exist; it only takes room.
-        let _ = file.set_len(meta.bytes);
-        return Err(failed("writing a segment", &error));
+    let mut end = meta.bytes;
+    let mut rest = &share.frames[..];
+    while !rest.is_empty() {
+        rest = read_piece(read, rest, piece)?;
+        if let Err(error) = file.write_at(end, piece) {
+            // What is beyond the segment's end does not exist; it only takes room.
+            let _ = file.set_len(meta.bytes);
+            return Err(failed("writing a segment", &error));
+        }
+        end += piece.len() as u64;
     }
     file.sync().map_err(|e| hard("syncing a segment", &e))?;
     if made {
@@ -247,6 +251,45 @@ fn fill_share(
     let newest = share.frames.iter().map(|f| f.newest).max().unwrap_or(meta.newest);
     meta.newest = meta.newest.max(newest);
     Ok(Some(Filled { stream: share.stream, meta: meta.clone(), index, made }))
+}
+
+/// Reads the frames at the front into `piece`, back to back: as many as fit, at
+/// least one. Returns the others.
+fn read_piece<'a>(
+    read: &ReadAt<'_>,
+    frames: &'a [Frame],
+    piece: &mut Vec<u8>,
+) -> Result<&'a [Frame], StoreError> {
+    piece.clear();
+    let mut rest = frames;
+    while let Some(first) = rest.first() {
+        let begin = first.offset as usize;
+        let end_of = |frame: &Frame| (frame.offset + frame.bytes) as usize;
+        let (room, mut end) = (PIECE_BYTES.saturating_sub(piece.len()), begin);
+        // What lies close together is read at once, with what is between.
+        let near = rest.iter().take_while(|frame| {
+            let joins = end == begin
+                || (frame.offset as usize <= end + GAP_BYTES && end_of(frame) - begin <= room);
+            end = if joins { end_of(frame) } else { end };
+            joins
+        });
+        let (run, after) = rest.split_at(near.count());
+        if !piece.is_empty() && end - begin > room {
+            break;
+        }
+        let mut into = piece.len();
+        piece.resize(into + end - begin, 0);
+        read(begin as u64, &mut piece[into..])?;
+        let from = into;
+        for frame in run {
+            let at = from + frame.offset as usize - begin;
+            piece.copy_within(at..at + frame.bytes as usize, into);
+            into += frame.bytes as usize;
+        }
+        piece.truncate(into);
+        rest = after;
+    }
+    Ok(rest)
 }
 
 /// Makes a stream's folder, and the way to it, survive power loss.
