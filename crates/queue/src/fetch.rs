@@ -19,6 +19,11 @@ use crate::{FetchError, Queue};
 /// answers a range without a record.
 const SCAN_BYTES_MAX: usize = 8 << 20;
 
+/// A fetch that moves over records that are left out waits so long for one that
+/// is not, and then answers how far it has come: so its caller's place moves on,
+/// and a busy source is not asked again for each of its records.
+const LINGER: Duration = Duration::from_millis(500);
+
 /// A record as read. Key and value share the memory of their batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedRecord {
@@ -58,7 +63,8 @@ pub(crate) struct Chunk {
 
 impl Queue {
     /// Records from a place on, within `limits`. Waits up to `wait` for the
-    /// first one; what it covers may grow without a record.
+    /// first one; where all that come are left out, it answers what it covers
+    /// half a second after the first of these.
     pub async fn fetch(
         &self,
         topic: &TopicName,
@@ -67,7 +73,7 @@ impl Queue {
         limits: ReadLimits,
         wait: Duration,
     ) -> Result<Fetched, FetchError> {
-        let deadline = Instant::now() + wait;
+        let mut deadline = Instant::now() + wait;
         let place = self.inner.place(topic, partition)?;
         let incarnation = place.topic.config.incarnation;
         let mut synced = place.lane.synced.subscribe();
@@ -81,6 +87,9 @@ impl Queue {
                 let range = SeqRange::new(first.prev(), chunk.range.through);
                 if !records.is_empty() || Instant::now() >= deadline {
                     return Ok(Fetched { range, incarnation, epoch: chunk.epoch, records });
+                }
+                if epoch.is_none() {
+                    deadline = deadline.min(Instant::now() + LINGER);
                 }
                 (next, epoch) = (chunk.range.through.next(), Some(chunk.epoch));
                 continue;

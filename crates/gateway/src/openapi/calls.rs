@@ -216,7 +216,7 @@ calls! {
         &[("partition", Type::Integer, "0 if not said."),
           ("from", Type::String, "`earliest` (default), `latest`, a position, `after:` and a position, or milliseconds since the epoch."),
           ("limit", Type::Integer, "1 to 10,000; 100 if not said."),
-          ("wait_ms", Type::Integer, "How long to wait for a record; at most 60,000.")],
+          ("wait_ms", Type::Integer, "How long to wait for a record; at most 60,000. Where all that come are left out, the answer comes sooner and says how far it covers.")],
         NO_HEADERS, None, ("200", Some((LINES, "Text")));
     "metaSubtrees" Get "/v1/meta/subtrees" "The subtrees of the metadata tree, by path (service).",
         NO_QUERY, NO_HEADERS, None, ("200", Some((JSON, "MetaSubtrees")));

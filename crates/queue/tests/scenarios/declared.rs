@@ -169,10 +169,13 @@ async fn what_is_filtered_out_is_covered() {
         house.say(&chat, &["b"; 1_000]).await;
     }
     assert_eq!(read(&house.queue, "as", Seq(0)).await, (vec!["1 a".to_owned()], Seq(10_001)));
-    // One who asks for the next record waits over all of that.
+    // One who asks for the next record is told that it stands behind all of that.
     let first = house.queue.fetch(&name("as"), P0, From::Earliest, ALL, NO_WAIT).await.unwrap();
     let (incarnation, epoch, seq) = (first.incarnation, first.epoch, first.range.through);
     let after = From::After(Position { incarnation, epoch, seq });
+    let over = house.queue.fetch(&name("as"), P0, after, ALL, LONG).await.unwrap();
+    assert_eq!((over.records.len(), over.range.through), (0, Seq(10_001)));
+    let after = From::After(Position { incarnation, epoch, seq: Seq(10_001) });
     let wait = tokio::spawn({
         let queue = house.queue.clone();
         async move { queue.fetch(&name("as"), P0, after, ALL, LONG).await }
@@ -180,6 +183,31 @@ async fn what_is_filtered_out_is_covered() {
     house.say(&chat, &["a2"]).await;
     let next = wait.await.unwrap().unwrap();
     assert_eq!((next.records.len(), next.range.through), (1, Seq(10_002)));
+}
+
+/// A long poll moves its caller's place over what is left out, long before its
+/// time is over: one that does not hangs.
+#[tokio::test]
+async fn a_fetch_that_waits_answers_how_far_it_came_where_all_was_left_out() {
+    let house = house();
+    let chat = house.topic("chat", 1);
+    declare(&house.queue, "as", "chat", "prefix:a").unwrap();
+    house.say(&chat, &["b"]).await;
+    let (mut from, mut stands) = (From::Earliest, Seq::ZERO);
+    for round in 1..=3 {
+        let fetch = house.queue.fetch(&name("as"), P0, from, ALL, LONG).await.unwrap();
+        assert!(fetch.records.is_empty());
+        assert_eq!(fetch.range.after, stands);
+        assert!(fetch.range.through > stands, "round {round}");
+        stands = fetch.range.through;
+        let (incarnation, epoch, seq) = (fetch.incarnation, fetch.epoch, stands);
+        from = From::After(Position { incarnation, epoch, seq });
+        house.say(&chat, &["b", "b"]).await;
+    }
+    // One that comes meanwhile is in the answer.
+    house.say(&chat, &["a"]).await;
+    let fetch = house.queue.fetch(&name("as"), P0, from, ALL, LONG).await.unwrap();
+    assert_eq!((fetch.range.after, fetch.records.len()), (stands, 1));
 }
 
 #[tokio::test]
