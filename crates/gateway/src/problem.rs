@@ -301,7 +301,9 @@ impl From<tideline_queue::ProduceError> for Problem {
             }
             ProduceError::ReadOnly(_) => Self::new(Code::PermissionDenied, error.to_string()),
             ProduceError::TooLarge { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),
-            ProduceError::Stamp(_) => Self::new(Code::Conflict, error.to_string()),
+            ProduceError::Stamp(_) | ProduceError::Fenced { .. } => {
+                Self::new(Code::Conflict, error.to_string())
+            }
             ProduceError::Full => Self::overloaded(error.to_string(), Duration::from_secs(1)),
             ProduceError::NoSpace(_) => {
                 Self::overloaded("there is no space left for the log", Duration::from_secs(5))

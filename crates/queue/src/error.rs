@@ -115,6 +115,13 @@ pub enum ProduceError {
     /// known of it.
     #[error(transparent)]
     Stamp(#[from] StampError),
+    /// Another process has taken the partition over, and is to be asked. This
+    /// one takes nothing more until it is started again.
+    #[error("the partition has another owner, of epoch {by}")]
+    Fenced {
+        /// Whose.
+        by: Epoch,
+    },
     /// Too much waits: try again later.
     #[error("the log is full of unsynced writes")]
     Full,
@@ -141,11 +148,11 @@ impl ProduceError {
             AppendError::OverQuota { .. } => Self::NoSpace(error.to_string()),
             AppendError::Store(StoreError::NoSpace { what }) => Self::NoSpace(what),
             AppendError::Store(error) => Self::Store(error),
+            AppendError::Fenced { epoch, .. } => Self::Fenced { by: epoch },
             // Out of order: the journal has dropped a tail for want of space
-            // and this owner has not heard yet. Fenced: a new owner begins.
+            // and this owner has not heard yet. No stream: the topic is going.
             AppendError::Full { .. }
             | AppendError::OutOfOrder { .. }
-            | AppendError::Fenced { .. }
             | AppendError::NoStream(_) => Self::Full,
         }
     }

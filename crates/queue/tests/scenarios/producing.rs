@@ -113,6 +113,31 @@ impl SyncWatcher for Counts {
     fn dropped(&self, _: StreamId, _: Seq, _: &StoreError) {}
 }
 
+/// Two processes over one log: the one that was taken over says so, to every call.
+#[tokio::test]
+async fn a_queue_that_another_has_fenced_says_that_it_is() {
+    let house = House::new();
+    let topic = house.topic("chat", 1);
+    house.say(&topic, &["a"]).await;
+    let other = House::over(house.journal.clone(), house.table.clone(), Options::default());
+    other.say(&topic, &["b"]).await;
+    let by = other.queue.topic(&topic).unwrap().bounds[0].epoch;
+    for _ in 0..2 {
+        let refused = house.queue.produce(&topic, Some(P0), vec![record("late")]).await;
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, ProduceError::Fenced { by: owner } if owner == by), "{refused}");
+        assert_eq!(refused.outcome(), Outcome::NotDone);
+    }
+    other.say(&topic, &["c"]).await;
+    let mut frames = other.queue.subscribe(&topic, P0, From::Earliest);
+    let mut values = Vec::new();
+    while values.len() < 3 {
+        let frame = frames.next().await.unwrap().encode(P0);
+        values.extend(frame.records().map(|record| record.value.to_vec()));
+    }
+    assert_eq!(values, [b"a", b"b", b"c"]);
+}
+
 #[tokio::test]
 async fn an_owner_fences_the_one_before_it() {
     let house = House::new();
