@@ -93,6 +93,7 @@ impl Bound {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let Self { gateway, http, grpc, .. } = self;
         let routes = grpc::routes(gateway.clone()).await.prepare().into_axum_router();
+        let routes = routes.fallback(grpc::no_call);
         let stopped = gateway.inner.stopping.subscribe();
         let options = gateway.inner.options.server.clone();
         let faces = async {

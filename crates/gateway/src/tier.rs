@@ -75,6 +75,7 @@ impl BoundTier {
         let services = Routes::new(TierServiceServer::new(face.clone()))
             .add_service(QueueServiceServer::new(hot::HotTopic { face: face.clone() }));
         let router = services.prepare().into_axum_router().merge(http::routes(face));
+        let router = router.fallback(crate::grpc::no_call);
         let options = ServerOptions::default();
         let mut taking = pin!(accept(listener, router, &options, stopping.subscribe()));
         tokio::select! {

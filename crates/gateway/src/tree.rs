@@ -83,6 +83,7 @@ impl From<Refusal> for Problem {
             | Refusal::Root
             | Refusal::NoSession => Code::InvalidArgument,
             Refusal::Subtree(_)
+            | Refusal::Kept(_)
             | Refusal::Exists(_)
             | Refusal::Conflict { .. }
             | Refusal::NotEmpty(_)

@@ -12,13 +12,18 @@ mod reads;
 pub(crate) mod record;
 mod service;
 
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, header};
+use tideline_wire::Code;
 use tideline_wire::history_v1_server::history_service_server::HistoryServiceServer;
 use tideline_wire::meta_v1::meta_service_server::MetaServiceServer;
 use tideline_wire::queue_v1::checkpoint_service_server::CheckpointServiceServer;
 use tideline_wire::queue_v1::queue_service_server::QueueServiceServer;
+use tonic::Status;
 use tonic::service::Routes;
 
 use crate::Gateway;
+use crate::problem::Problem;
 
 /// All services, with health and reflection.
 pub(crate) async fn routes(gateway: Gateway) -> Routes {
@@ -52,6 +57,15 @@ pub(crate) async fn routes(gateway: Gateway) -> Routes {
         .add_service(places)
         .add_service(health)
         .add_service(reflection)
+}
+
+/// A call that there is not: to gRPC its own status, to anything else 404.
+pub(crate) async fn no_call(headers: HeaderMap) -> Response {
+    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    if kind.is_some_and(|kind| kind.starts_with(b"application/grpc")) {
+        return Status::unimplemented("there is no such call").into_http();
+    }
+    Problem::new(Code::NotFound, "there is no such path").into_response()
 }
 
 /// `tideline.history.v1.HistoryService`.

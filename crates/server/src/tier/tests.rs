@@ -281,6 +281,14 @@ async fn a_reader_holds_the_hot_key_live_and_asks_for_others() {
     let answer: serde_json::Value = over_http.json().await.unwrap();
     assert_eq!(answer["counter"], 2);
     assert!(answer["applied"].as_str().unwrap().ends_with("-4"), "{answer}");
+    let other = http.get(format!("{}/v1/nothing", tier.address)).send().await.unwrap();
+    assert_eq!((other.status().as_u16(), other.headers().get("grpc-status")), (404, None));
+    let call = http.post(format!("{}/tideline.none.v1.None/Call", tier.address));
+    let call = call.header("content-type", "application/grpc").send().await.unwrap();
+    assert_eq!(
+        (call.status().as_u16(), &call.headers()["grpc-status"]),
+        (200, &"12".parse().unwrap())
+    );
     assert_eq!(follow.held(b"cold"), None, "nothing would be pushed to it");
     assert_eq!(follow.standing()[0].keys, 1);
     follow.stop().await;
