@@ -242,6 +242,9 @@ pub enum Refusal {
     /// It is the root of a subtree, which is declared and dropped.
     #[error("{0} is a subtree")]
     Subtree(Path),
+    /// It holds what the queue keeps there, and tokens that must never fall.
+    #[error("{0} is the queue's own and is never dropped")]
+    Kept(Path),
     /// The path.
     #[error("{0}")]
     Path(#[from] BadPath),

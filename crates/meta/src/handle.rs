@@ -13,6 +13,7 @@ use tideline_types::{Incarnation, Position};
 use crate::ask::{Answer, Ask, Expect, Op, Refusal, Subtree, Txn};
 use crate::commit::{OpId, Quota, SessionId};
 use crate::done::Written;
+use crate::kept;
 use crate::namespace;
 use crate::options::Options;
 use crate::path::Path;
@@ -195,8 +196,13 @@ impl Meta {
         }
     }
 
-    /// Drops the subtree at `path`, with all that is in it.
+    /// Drops the subtree at `path`, with all that is in it. Its numbers begin
+    /// anew if it is declared again, so those in which the queue keeps something
+    /// stay: the token of an owner is a number of one of them.
     pub async fn drop_subtree(&self, path: &Path) -> Result<(), Refusal> {
+        if kept::is_kept(path) {
+            return Err(Refusal::Kept(path.clone()));
+        }
         let Answer::Node(Some(node), _) = self.ask_top(Ask::Get(path.clone())).await else {
             return Err(Refusal::NoSubtree(path.clone()));
         };

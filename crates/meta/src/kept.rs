@@ -6,7 +6,8 @@
 //! | `/tideline/checkpoints/TOPIC/CONSUMER/PARTITION` | where a consumer goes on, as text: `incarnation-epoch-seq` |
 //! | `/tideline/owners/NAME` | ephemeral: who owns what is called so, and `TOPIC/PARTITION` (see [`crate::ownership`]) |
 //!
-//! The three are subtrees. A checkpoint never goes back: of two processes that
+//! The three are subtrees, which are never dropped: numbers of one that is declared
+//! again would begin anew, and the tokens of owners with them. A checkpoint never goes back: of two processes that
 //! call themselves the same consumer, the one that is behind is refused.
 //!
 //! Topics with a log have their rows beside it and not here: the log of the
@@ -32,6 +33,11 @@ pub const TOPICS: &str = "/tideline/topics";
 pub const CHECKPOINTS: &str = "/tideline/checkpoints";
 /// Who owns what.
 pub const OWNERS: &str = "/tideline/owners";
+
+/// Whether the subtree at `path` is one of these.
+pub(crate) fn is_kept(path: &Path) -> bool {
+    [TOPICS, CHECKPOINTS, OWNERS].contains(&path.as_str())
+}
 
 /// Where a consumer goes on in each partition: the number after the last that
 /// it is done with.

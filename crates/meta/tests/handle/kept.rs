@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tideline_meta::ask::Refusal;
-use tideline_meta::kept::{Places, TOPICS, TopicRows};
+use tideline_meta::kept::{CHECKPOINTS, OWNERS, Places, TOPICS, TopicRows};
+use tideline_meta::ownership::{Acquired, Ownership};
 use tideline_queue::{Queue, TopicSpec};
 use tideline_record::batch::Record;
 use tideline_record::{Maker, OnError, Operator, Output};
@@ -71,6 +72,33 @@ async fn rows_of_declared_topics_move_from_the_tables_into_the_tree_once() {
 fn places(places: &[(u16, u64)]) -> Places {
     let at = |seq| Position { incarnation: Incarnation(3), seq: Seq(seq), ..Position::default() };
     places.iter().map(|&(partition, seq)| (PartitionId(partition), at(seq))).collect()
+}
+
+/// The token of an owner is a number of the subtree: one that was declared again
+/// would give out those that former owners had.
+#[tokio::test]
+async fn what_the_queue_keeps_is_never_dropped_so_tokens_never_fall() {
+    let site = Site::new();
+    site.meta.ensure_kept().await.unwrap();
+    let owner = path("/tideline/owners/writer");
+    let mut token = Seq::ZERO;
+    for _ in 0..3 {
+        let session = site.meta.begin(&owner, 10_000, None).await.unwrap();
+        let Acquired::Ours(mine) =
+            Ownership::acquire(&site.meta, &owner, session, 10_000, 0).await.unwrap()
+        else {
+            panic!("nobody else is there")
+        };
+        assert!(mine.token() > token, "{} after {token}", mine.token());
+        token = mine.token();
+        for kept in [TOPICS, CHECKPOINTS, OWNERS] {
+            let refused = site.meta.drop_subtree(&path(kept)).await;
+            assert_eq!(refused, Err(Refusal::Kept(path(kept))));
+        }
+        site.meta.end(&owner, session).await.unwrap();
+        site.meta.ensure_kept().await.unwrap();
+    }
+    site.meta.close(LIMIT);
 }
 
 #[tokio::test]
