@@ -21,7 +21,8 @@ pub struct Found {
 /// Reads every snapshot of `partition`, whose log ends with `last` of `epoch`.
 ///
 /// # Errors
-/// The first snapshot that does not read; what the engine says otherwise.
+/// What the engine says. A snapshot that does not read is a finding, and the
+/// others are read all the same.
 pub fn partition(
     table: &dyn Table,
     partition: PartitionId,
@@ -38,7 +39,17 @@ pub fn partition(
         ));
     }
     let mut roots = BTreeSet::new();
-    for (root, image) in cold::load(table, partition)? {
+    for key in cold::keys(table, partition)? {
+        let (root, image) = match cold::load_one(table, &key) {
+            Ok(None) => continue,
+            Ok(Some(rest)) => rest,
+            Err(error @ (StoreError::Damaged { .. } | StoreError::Version { .. })) => {
+                let whose = cold::whose(table, &key);
+                found.findings.push(format!("{whose} of meta/{partition}: {error}"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         found.subtrees += 1;
         found.nodes += image.tree.count();
         if image.log > last || image.epoch > epoch {

@@ -91,6 +91,12 @@ pub fn write(
 
 /// Every subtree of the partition at rest.
 pub fn load(table: &dyn Table, partition: PartitionId) -> Result<Vec<(Path, Image)>, StoreError> {
+    let keys = keys(table, partition)?;
+    keys.iter().filter_map(|key| load_one(table, key).transpose()).collect()
+}
+
+/// The partition key of each life that has rows.
+pub(crate) fn keys(table: &dyn Table, partition: PartitionId) -> Result<Vec<Bytes>, StoreError> {
     let mut keys: Vec<Bytes> = Vec::new();
     table.walk(TableName::Meta, &key(partition, None), &mut |row| {
         if keys.last() != Some(&row.partition_key) {
@@ -98,13 +104,24 @@ pub fn load(table: &dyn Table, partition: PartitionId) -> Result<Vec<(Path, Imag
         }
         true
     })?;
-    let mut lanes = Vec::with_capacity(keys.len());
-    for key in keys {
-        // Chunks alone: the first snapshot was not finished, and is in the log.
-        let Some(header) = header(table, &key)? else { continue };
-        lanes.push(read(table, &key, header)?);
+    Ok(keys)
+}
+
+/// What rests under one of the keys; nothing, if its first snapshot was not
+/// finished: that is in the log.
+pub(crate) fn load_one(table: &dyn Table, key: &[u8]) -> Result<Option<(Path, Image)>, StoreError> {
+    header(table, key)?.map(|header| read(table, key, header)).transpose()
+}
+
+/// What rests under one of the keys, for people, as far as it can be read.
+pub(crate) fn whose(table: &dyn Table, key: &[u8]) -> String {
+    match header(table, key) {
+        Ok(Some(header)) => format!("subtree {}", header.root),
+        _ => {
+            let life = key.last_chunk().map_or(0, |life| u64::from_be_bytes(*life));
+            format!("a subtree of incarnation {life}")
+        }
     }
-    Ok(lanes)
 }
 
 fn read(table: &dyn Table, key: &[u8], header: Header) -> Result<(Path, Image), StoreError> {

@@ -181,7 +181,14 @@ fn open_meta(
         let (table, clock) = (engines.table.clone(), engines.clock.clone());
         Meta::open(queue.clone(), table, clock, options)
     });
-    failing("metadata", opened)
+    let meta = failing("metadata", opened)?;
+    let asked = options.partitions;
+    let topics = queue.topics();
+    let topic = topics.iter().find(|topic| topic.name.as_str() == tideline_meta::TOPIC);
+    if let Some(kept) = topic.map(|topic| topic.partitions).filter(|kept| *kept != asked) {
+        tracing::warn!(asked, kept, "meta.partitions is fixed once data exists");
+    }
+    Ok(meta)
 }
 
 fn open_gateway(

@@ -15,4 +15,5 @@ mod serve;
 mod streams;
 mod tiers;
 mod tokens;
+mod tree;
 mod zookeeper;
