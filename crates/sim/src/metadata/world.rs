@@ -21,7 +21,8 @@ use tideline_store::{AppendError, Journal, Place, ReadError, ReadLimits, StoreEr
 use tideline_types::{Epoch, Incarnation, Millis, PartitionId, Position, Seq, StreamId};
 
 use super::oracle::Oracle;
-use crate::machine::{Ear, Told, open_journal};
+use super::told::Told;
+use crate::machine::{Ear, Told as Heard, open_journal};
 
 /// The node whose history is kept: its values are numbers, each written once.
 pub(super) const LINEAR: &str = "/linear";
@@ -40,11 +41,23 @@ struct Call {
     start: u64,
 }
 
-/// An observer: its copy, and what is on its way to it.
+/// An observer: its copy, what is on its way to it, and what it was told.
 #[derive(Default)]
 struct Observer {
     follower: Follower,
     coming: VecDeque<Event>,
+    told: Told,
+    /// It was cut off, and has had nothing since.
+    is_back: bool,
+}
+
+/// How often observers were brought forward, and by what.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Came {
+    /// By the commits after where they stood, after they had been cut off.
+    pub(super) resumed: usize,
+    /// By a snapshot in the place of what is no longer kept.
+    pub(super) resynced: usize,
 }
 
 pub(super) struct World {
@@ -57,6 +70,9 @@ pub(super) struct World {
     ear: Arc<Ear>,
     oracle: Oracle,
     observers: Vec<Observer>,
+    /// Over so many subtrees observers are spread.
+    observed: usize,
+    pub(super) came: Came,
     calls: BTreeMap<u64, Call>,
     /// What clients saw of one node of each subtree, and a clock that counts
     /// what happens.
@@ -81,7 +97,8 @@ impl World {
         ["/r", "/s"].map(|root| Path::new(root).unwrap())
     }
 
-    pub(super) fn new(disk: FaultyDisk, observers: usize) -> Self {
+    /// One with `observers`, of as many subtrees as `observed` says.
+    pub(super) fn new(disk: FaultyDisk, observers: usize, observed: usize) -> Self {
         let journal = open_journal(&disk).unwrap();
         journal.create(&[STREAM]).unwrap();
         let ear = Arc::<Ear>::default();
@@ -95,6 +112,8 @@ impl World {
             ear,
             oracle: Oracle::default(),
             observers: (0..observers).map(|_| Observer::default()).collect(),
+            observed,
+            came: Came::default(),
             calls: BTreeMap::new(),
             histories: BTreeMap::new(),
             moment: 0,
@@ -286,15 +305,15 @@ impl World {
         loop {
             match self.ear.next().map(|(_, told)| told) {
                 None => return,
-                Some(Told::Synced(through)) => {
+                Some(Heard::Synced(through)) => {
                     self.follow_log(through);
                     self.step(|owner, _, effects| owner.synced(through, effects));
                 }
-                Some(Told::Failed(error)) => {
+                Some(Heard::Failed(error)) => {
                     self.failed = true;
                     self.step(|owner, _, effects| owner.failed(&error, effects));
                 }
-                Some(Told::Dropped(_, error)) => {
+                Some(Heard::Dropped(_, error)) => {
                     self.step(|owner, _, effects| owner.dropped(&error, effects));
                     let epoch = self.owner.epoch();
                     self.recover(epoch).expect("the log was read a moment ago");
@@ -437,14 +456,21 @@ impl World {
 
     /// Up to `count` things reach an observer.
     pub(super) fn observe(&mut self, who: usize, count: usize) {
-        let root = Self::roots()[who % 2].clone();
+        let root = Self::roots()[who % self.observed].clone();
         self.ask_for_more(who, &root);
         for _ in 0..count {
             let observer = &mut self.observers[who];
             let Some(event) = observer.coming.pop_front() else { return };
             let before = observer.follower.position();
             let taken = observer.follower.take(&event);
-            taken.unwrap_or_else(|broken| panic!("observer {who}: {broken}"));
+            let told = taken.unwrap_or_else(|broken| panic!("observer {who}: {broken}"));
+            observer.told.take(told, observer.follower.tree(), who);
+            match event {
+                Event::Frame(_) => self.came.resumed += usize::from(observer.is_back),
+                Event::Resync(Resync::Compacted { .. }) => self.came.resynced += 1,
+                _ => {}
+            }
+            observer.is_back = false;
             let after = observer.follower.position();
             assert!(before <= after, "observer {who} went back");
             self.note(format!("observer {who} at {after:?}"));
@@ -488,6 +514,7 @@ impl World {
         let observer = &mut self.observers[who];
         observer.coming.clear();
         observer.follower.disconnected();
+        observer.is_back = observer.follower.position().is_some();
     }
 
     /// Faults have stopped a while ago.
@@ -503,7 +530,8 @@ impl World {
         for who in 0..self.observers.len() {
             self.observe(who, 100);
             self.observe(who, 100);
-            let (root, follower) = (&Self::roots()[who % 2], &self.observers[who].follower);
+            let root = &Self::roots()[who % self.observed];
+            let follower = &self.observers[who].follower;
             let end = self.oracle.now(root).seq();
             let at = follower.tree().map(|copy| copy.seq());
             assert_eq!(at, Some(end), "observer {who} does not get to the end");
