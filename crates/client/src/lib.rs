@@ -17,6 +17,7 @@
 mod backoff;
 mod cache;
 mod check;
+mod checkpoints;
 mod follow;
 mod follower;
 #[cfg(feature = "sabotage")]
@@ -28,6 +29,7 @@ mod track;
 pub use backoff::Backoff;
 pub use cache::{Cache, Change, Filled, Filling, Found, Refused as FillRefused};
 pub use check::{Alarm, Checker, Tally};
+pub use checkpoints::Checkpoints;
 pub use follow::{Follow, FollowOptions, Got, Standing};
 pub use follower::{Follower, Next, Options, Refused};
 pub use source::{BadSource, Source, TopicAbout};

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it is wrong")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
@@ -9,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tideline_client::{Checkpoints, Follower, From, Next, Options, Source};
+use tideline_types::{PartitionId, Position, Seq, TopicName};
 
 use crate::program::{Server, run, tideline};
 
@@ -158,4 +161,59 @@ fn a_consumer_that_is_behind_its_own_checkpoint_is_refused() {
     assert_eq!(keep(&at(1)), 204, "it begins anew");
     let none = run(&server.at(&["topic", "follow", "clicks"]));
     assert_eq!(none.status.code(), Some(2), "into a file, or as a consumer");
+}
+
+/// A consumer in this process that has its place kept, and a server that is killed under it.
+#[test]
+fn a_consumer_of_the_client_library_goes_on_where_its_place_was_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(dir.path(), &[]);
+    server.ok(&["topic", "create", "clicks", "--partitions", "1"]);
+    let none = r#"{"filter":"value.n < 0"}"#;
+    server.ok(&["topic", "create", "none", "--source", "clicks", "--operator", none]);
+    let produce = |server: &Server, n: u64| {
+        let value = json!({ "n": n }).to_string();
+        let body = json!({ "records": [{ "key": "k", "value": value }] });
+        assert_eq!(server.call("POST", "/v1/topics/clicks/records", Some(body)).0, 200);
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _within = runtime.enter();
+    let topic = TopicName::new("none").unwrap();
+    let first = PartitionId::default();
+    let mut stands: Option<Position> = None;
+    for life in 1..=3_u64 {
+        (0..10).for_each(|n| produce(&server, n));
+        let source = Source::new(&server.grpc, None).unwrap();
+        let places = Checkpoints::new(source.clone(), topic.clone(), "payer");
+        let kept = runtime.block_on(places.kept()).unwrap();
+        assert_eq!(kept.get(&first), stands.as_ref());
+        // It goes on there, over records that are all left out.
+        let from = kept.get(&first).map_or(From::Earliest, |at| From::After(*at));
+        let mut follower = Follower::new(source, topic.clone(), first, from, Options::default());
+        let mut at = stands;
+        while at.is_none_or(|at| at.seq < Seq(10 * life)) {
+            match runtime.block_on(follower.next()).unwrap() {
+                Next::Range(frame) => {
+                    assert_eq!(frame.range().after, at.map_or(Seq::ZERO, |at| at.seq));
+                    assert_eq!(frame.records().count(), 0);
+                    at = Some(frame.through());
+                }
+                Next::Head { .. } => {}
+                Next::Stopped(why) => panic!("{why}"),
+            }
+        }
+        let done = |at: Position| BTreeMap::from([(first, at)]);
+        runtime.block_on(places.keep(&done(at.unwrap()))).unwrap();
+        // One that is behind is refused, and moves nothing.
+        let behind = Position { seq: Seq(1), ..at.unwrap() };
+        let refused = runtime.block_on(places.keep(&done(behind))).unwrap_err();
+        assert_eq!(refused.code, tonic::Code::FailedPrecondition, "{refused}");
+        stands = at;
+        server.kill();
+        server = Server::start(dir.path(), &[]);
+    }
+    let source = Source::new(&server.grpc, None).unwrap();
+    let places = Checkpoints::new(source, topic, "payer");
+    runtime.block_on(places.forget()).unwrap();
+    assert!(runtime.block_on(places.kept()).unwrap().is_empty());
 }
