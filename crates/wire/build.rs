@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = "proto/tideline/history/v1/history.proto";
     let danmaku = "proto/tideline/danmaku/v1/danmaku.proto";
     let live = "proto/tideline/live/v1/live.proto";
-    let common = "proto/tideline/common/v1/position.proto";
+    let common = "proto/tideline/common/v1/common.proto";
     let services = ["proto/tideline/queue/v1/queue.proto", "proto/tideline/meta/v1/meta.proto"];
     let tier = "proto/tideline/tier/v1/tier.proto";
     println!("cargo::rerun-if-changed=proto");

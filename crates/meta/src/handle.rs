@@ -17,7 +17,7 @@ use crate::kept;
 use crate::namespace;
 use crate::options::Options;
 use crate::path::Path;
-use crate::task::Driver;
+use crate::task::{Begun, Driver};
 use crate::tree::Node;
 
 /// The metadata tree of a data folder. Cheap to clone; clones are the same
@@ -51,6 +51,23 @@ pub struct Page {
     pub at: Position,
 }
 
+/// A transaction that was handed over.
+#[must_use = "nothing is acknowledged before `written`"]
+pub struct Submitted {
+    root: Path,
+    answer: Begun,
+}
+
+impl Submitted {
+    /// What it made, once that is synced.
+    pub async fn written(self) -> Result<Written, Refusal> {
+        match self.answer.answer().await {
+            Answer::Written(written) => full(&self.root, written),
+            other => Err(refusal(other)),
+        }
+    }
+}
+
 impl Meta {
     /// Opens the tree over topic `meta`. Blocks while it reads what was
     /// changed since the last snapshots; must be called within a tokio runtime.
@@ -71,7 +88,13 @@ impl Meta {
 
     /// Does all of `txn` or nothing of it, in one subtree: where its
     /// operations lie, and its session and operation id belong.
-    pub async fn apply(&self, mut txn: Txn) -> Result<Written, Refusal> {
+    pub async fn apply(&self, txn: Txn) -> Result<Written, Refusal> {
+        self.submit(txn)?.written().await
+    }
+
+    /// Hands `txn` over as [`Meta::apply`] does, and waits for nothing: what is
+    /// handed over later is applied after it.
+    pub fn submit(&self, mut txn: Txn) -> Result<Submitted, Refusal> {
         let Some(first) = txn.ops.first().map(|op| op.path().clone()) else {
             return Err(Refusal::Limit { what: "operations of a transaction", given: 0, max: 0 });
         };
@@ -85,8 +108,8 @@ impl Meta {
             *op.path_mut() = below;
         }
         let root = root.expect("there is a first operation");
-        let written = self.write(&root, Ask::Apply(txn)).await?;
-        full(&root, written)
+        let answer = self.driver.begin(&root, Ask::Apply(txn));
+        Ok(Submitted { root, answer })
     }
 
     /// One node.

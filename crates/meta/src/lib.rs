@@ -45,7 +45,7 @@ mod task;
 pub mod tree;
 
 pub use done::Written;
-pub use handle::{Found, Meta, Page};
+pub use handle::{Found, Meta, Page, Submitted};
 pub use observe::{LocalCopy, Observation};
 pub use options::Options;
 pub use path::{BadPath, Path};

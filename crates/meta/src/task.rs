@@ -99,10 +99,13 @@ pub(crate) struct Driver {
 impl Driver {
     /// Makes one call about the subtree at `root`.
     pub(crate) async fn ask(&self, root: &Path, ask: Ask) -> Answer {
-        if self.closed.load(Ordering::Acquire) {
-            return STOPPING;
-        }
-        self.put(root, ask).await.unwrap_or(STOPPING)
+        self.begin(root, ask).answer().await
+    }
+
+    /// Makes the call, and waits for nothing. Calls are taken in this order.
+    pub(crate) fn begin(&self, root: &Path, ask: Ask) -> Begun {
+        let closed = self.closed.load(Ordering::Acquire);
+        Begun((!closed).then(|| self.put(root, ask)))
     }
 
     /// The same on a thread that may block, also while closing.
@@ -160,6 +163,18 @@ impl Driver {
         self.view.close(Duration::from_millis(end.saturating_sub(self.view.ticks())));
         let doors = std::mem::take(&mut *self.view.view().doors_mut());
         doors.values().for_each(|door| door.shut());
+    }
+}
+
+/// A call that was made; none where no more are taken.
+pub(crate) struct Begun(Option<oneshot::Receiver<Answer>>);
+
+impl Begun {
+    pub(crate) async fn answer(self) -> Answer {
+        match self.0 {
+            Some(told) => told.await.unwrap_or(STOPPING),
+            None => STOPPING,
+        }
     }
 }
 

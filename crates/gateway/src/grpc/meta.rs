@@ -7,12 +7,13 @@ use tideline_meta::ask::{Expect, Op as MetaOp, Txn};
 use tideline_meta::commit::{OpId, Quota, SessionId};
 use tideline_meta::follower::Event;
 use tideline_meta::tree::Node;
-use tideline_meta::{Meta, Observation, Path};
+use tideline_meta::{Meta, Observation, Path, Submitted};
 use tideline_types::{Position, Seq};
-use tideline_wire::meta_v1 as v1;
 use tideline_wire::meta_v1::meta_service_server::MetaService;
-use tonic::{Request, Status};
+use tideline_wire::{common_v1, meta_v1 as v1};
+use tonic::{Request, Response, Status, Streaming};
 
+use super::pipelined::{Pipelined, pipelined};
 use super::service::{Answer, Lines};
 use crate::Gateway;
 use crate::auth::Caller;
@@ -41,12 +42,19 @@ macro_rules! plain {
 impl MetaService for Tree {
     async fn apply(&self, request: Request<v1::ApplyRequest>) -> Answer<v1::ApplyResponse> {
         plain!(self, request, Op::MetaWrite, async |meta: &Meta, asked: v1::ApplyRequest| {
-            let ops = asked.ops.into_iter().map(op_of).collect::<Result<_, _>>()?;
-            let session = Some(asked.session).filter(|&id| id > 0).map(SessionId);
-            let written = meta.apply(Txn { ops, session, op: op_id(&asked.op_id)? }).await?;
-            let created = written.created.iter().map(Path::to_string).collect();
-            Ok(v1::ApplyResponse { seq: written.seq.0, created })
+            Apply::end(meta.submit(txn(asked)?)?).await
         })
+    }
+
+    type ApplyStreamStream = Lines<v1::ApplyResponse>;
+
+    async fn apply_stream(
+        &self,
+        request: Request<Streaming<v1::ApplyRequest>>,
+    ) -> Answer<Self::ApplyStreamStream> {
+        let (metadata, _, messages) = request.into_parts();
+        let caller = self.gateway.grpc_caller(&metadata).await?;
+        Ok(Response::new(pipelined::<Apply>(self.gateway.clone(), caller, messages)))
     }
 
     async fn get(&self, request: Request<v1::GetRequest>) -> Answer<v1::GetResponse> {
@@ -177,6 +185,37 @@ impl MetaService for Tree {
             Ok(v1::ListSubtreesResponse { subtrees: subtrees.collect() })
         })
     }
+}
+
+/// Transactions, applied in order.
+#[derive(Clone, Copy)]
+struct Apply;
+
+impl Pipelined for Apply {
+    type Request = v1::ApplyRequest;
+    type Begun = Submitted;
+    type Response = v1::ApplyResponse;
+    const OP: Op = Op::MetaWrite;
+
+    async fn begin(gateway: &Gateway, asked: v1::ApplyRequest) -> Result<Submitted, Problem> {
+        Ok(gateway.meta()?.submit(txn(asked)?)?)
+    }
+
+    async fn end(submitted: Submitted) -> Result<v1::ApplyResponse, Problem> {
+        let written = submitted.written().await?;
+        let created = written.created.iter().map(Path::to_string).collect();
+        Ok(v1::ApplyResponse { seq: written.seq.0, created, error: None })
+    }
+
+    fn refused(error: common_v1::Error) -> v1::ApplyResponse {
+        v1::ApplyResponse { error: Some(error), ..v1::ApplyResponse::default() }
+    }
+}
+
+fn txn(asked: v1::ApplyRequest) -> Result<Txn, Problem> {
+    let ops = asked.ops.into_iter().map(op_of).collect::<Result<_, _>>()?;
+    let session = Some(asked.session).filter(|&id| id > 0).map(SessionId);
+    Ok(Txn { ops, session, op: op_id(&asked.op_id)? })
 }
 
 /// What an observer is sent, as the caller takes it. Ends with the error, if

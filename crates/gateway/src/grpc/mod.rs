@@ -7,6 +7,7 @@
 mod checkpoints;
 mod follow;
 mod meta;
+mod pipelined;
 mod queue;
 mod reads;
 pub(crate) mod record;

@@ -1,9 +1,8 @@
 //! `tideline.queue.v1.QueueService`: topics, written and read.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use tideline_queue::{Records, Sent, TopicInfo, TopicKind};
 use tideline_record::OnError;
 use tideline_record::batch::Stamp;
@@ -11,11 +10,12 @@ use tideline_store::ReadLimits;
 use tideline_types::limits::BATCH_MARKS_MAX;
 use tideline_types::{PartitionId, Position, TopicName};
 use tideline_wire::Code;
-use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::queue_service_server::QueueService;
-use tonic::{Request, Response, Status, Streaming};
+use tideline_wire::{common_v1, queue_v1 as v1};
+use tonic::{Request, Response, Streaming};
 
 use super::follow;
+use super::pipelined::{Pipelined, pipelined};
 use super::service::{Answer, Lines};
 use crate::Gateway;
 use crate::auth::Caller;
@@ -23,8 +23,6 @@ use crate::op::Op;
 use crate::problem::Problem;
 use crate::topics::{NewTopic, Source};
 
-/// Batches of one stream under way at once; more wait with the client.
-const UNDER_WAY_MAX: usize = 1_024;
 /// The longest that a fetch may ask to wait.
 const WAIT_MAX_MS: u32 = 60_000;
 
@@ -93,7 +91,7 @@ impl QueueService for Topics {
     ) -> Answer<Self::ProduceStreamStream> {
         let (metadata, _, messages) = request.into_parts();
         let caller = self.gateway.grpc_caller(&metadata).await?;
-        Ok(Response::new(produce_each(self.gateway.clone(), caller, messages)))
+        Ok(Response::new(pipelined::<Produce>(self.gateway.clone(), caller, messages)))
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Answer<v1::FetchResponse> {
@@ -172,53 +170,32 @@ async fn send(gateway: &Gateway, asked: v1::ProduceRequest) -> Result<Sent, Prob
     Ok(queue.send_once(&topic, partition, stamp, records).await?)
 }
 
-/// Appends the records of each message in the order in which they come, and
-/// answers in that order, each when it is synced.
-fn produce_each(
-    gateway: Gateway,
-    caller: Arc<Caller>,
-    messages: Streaming<v1::ProduceRequest>,
-) -> Lines<v1::ProduceResponse> {
-    let stopping = {
-        let gateway = gateway.clone();
-        async move { gateway.stopping().await }
-    };
-    let sent = messages.take_until(stopping).then({
-        let gateway = gateway.clone();
-        move |message| {
-            let (gateway, caller) = (gateway.clone(), caller.clone());
-            async move {
-                let (started, message) = (Instant::now(), message?);
-                let sent = async {
-                    let _under_way = gateway.enter()?;
-                    gateway.admit(Op::Produce, &caller, None)?;
-                    send(&gateway, message).await
-                };
-                Ok::<_, Status>((started, sent.await))
-            }
-        }
-    });
-    let answers = sent.map(move |sent| {
-        let gateway = gateway.clone();
-        async move {
-            let (started, sent) = sent?;
-            let synced = async { Ok::<_, Problem>(sent?.synced().await?) }.await;
-            let code = synced.as_ref().err().map(|problem| problem.code);
-            gateway.inner.meters.count(Op::Produce, started.elapsed(), code);
-            Ok(synced.map_or_else(refused, |positions| produced(&positions)))
-        }
-    });
-    Box::pin(answers.buffered(UNDER_WAY_MAX))
+/// Records of each message, appended in order.
+#[derive(Clone, Copy)]
+struct Produce;
+
+impl Pipelined for Produce {
+    type Request = v1::ProduceRequest;
+    type Begun = Sent;
+    type Response = v1::ProduceResponse;
+    const OP: Op = Op::Produce;
+
+    async fn begin(gateway: &Gateway, asked: v1::ProduceRequest) -> Result<Sent, Problem> {
+        send(gateway, asked).await
+    }
+
+    async fn end(sent: Sent) -> Result<v1::ProduceResponse, Problem> {
+        Ok(produced(&sent.synced().await?))
+    }
+
+    fn refused(error: common_v1::Error) -> v1::ProduceResponse {
+        v1::ProduceResponse { positions: Vec::new(), error: Some(error) }
+    }
 }
 
 fn produced(positions: &[Position]) -> v1::ProduceResponse {
     let positions = positions.iter().copied().map(Into::into).collect();
     v1::ProduceResponse { positions, error: None }
-}
-
-fn refused(problem: Problem) -> v1::ProduceResponse {
-    let error = v1::Error { code: problem.code.as_str().into(), detail: problem.detail.into() };
-    v1::ProduceResponse { positions: Vec::new(), error: Some(error) }
 }
 
 pub(super) fn name(text: &str) -> Result<TopicName, Problem> {

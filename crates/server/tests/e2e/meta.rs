@@ -77,6 +77,41 @@ fn a_tree_is_made_changed_and_looked_at_from_the_command_line() {
     assert!(fails(&["get", "/apps/feed/limit"]).contains("does not exist"));
 }
 
+/// Requests for the stream of writes: each sees what those before it did.
+fn chain(links: u64) -> Vec<v1::ApplyRequest> {
+    let path = || "/apps/feed/chain".to_owned();
+    let value = || bytes::Bytes::from_static(b"link");
+    let one = |op| v1::ApplyRequest { ops: vec![v1::Op { op: Some(op) }], ..Default::default() };
+    let create = v1::Create { path: path(), value: value(), ephemeral: false, sequential: false };
+    let mut all = vec![one(v1::op::Op::Create(create))];
+    // The commit's number before: one out of order would be refused.
+    all.extend((1..=links).map(|seq| {
+        one(v1::op::Op::Set(v1::Set { path: path(), value: value(), if_modified: Some(seq) }))
+    }));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_one_stream_are_applied_in_its_order_and_one_refused_stops_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let grpc = free_address();
+    let server = start(folder.path(), &grpc);
+    ok(&["meta", "--grpc", &format!("http://{grpc}"), "subtree", "create", "/apps/feed"]);
+    let mut requests = chain(2_000);
+    let mut again = requests[1_000].clone();
+    again.op_id = bytes::Bytes::from_static(&[7; 16]);
+    requests.insert(1_500, again);
+    let answers = client(&grpc).apply_stream(tokio_stream::iter(requests)).await.unwrap();
+    let answers = tokio_stream::StreamExt::collect::<Vec<_>>(answers.into_inner()).await;
+    let mut seqs: Vec<_> = answers.into_iter().map(|answer| answer.unwrap()).collect();
+    let refused = seqs.remove(1_500).error.unwrap();
+    assert_eq!(refused.code, "conflict");
+    assert!(refused.detail.contains("last written by"), "{}", refused.detail);
+    let seqs: Vec<_> = seqs.iter().map(|answer| answer.seq).collect();
+    assert_eq!(seqs, (1..=2_001).collect::<Vec<_>>());
+    server.stop();
+}
+
 const KEYS: [&str; 3] = ["/t/a", "/t/b", "/t/c"];
 const CLIENTS: u64 = 4;
 const KILLS: u64 = 3;
