@@ -40,6 +40,8 @@ pub(crate) enum Count {
     Accepted,
     /// The items of a `ListResponse` (field 1).
     Items,
+    /// One where an `ApplyResponse` has a number (field 1).
+    Written,
     /// Nothing; an answer is good as long as it reads.
     Nothing,
 }
@@ -346,6 +348,9 @@ fn count(mut message: &[u8], count: Count) -> (u64, bool) {
             // Field 10 says that the whole request was refused.
             (Count::Accepted, 0x52) => return (counted, false),
             (Count::Items, 0x0a) => counted += 1,
+            (Count::Written, 0x08) => counted = 1,
+            // Field 3 says why it was refused.
+            (Count::Written, 0x1a) => return (counted, false),
             _ => {}
         }
         match key & 7 {

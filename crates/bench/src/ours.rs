@@ -32,6 +32,8 @@ pub(crate) const RECORD_STREAM: &str = "/tideline.history.v1.HistoryService/Reco
 pub(crate) const RECORD_BATCH: &str = "/tideline.history.v1.HistoryService/RecordBatch";
 /// `Apply` of the metadata service.
 pub(crate) const APPLY: &str = "/tideline.meta.v1.MetaService/Apply";
+/// `ApplyStream` of the metadata service.
+pub(crate) const APPLY_STREAM: &str = "/tideline.meta.v1.MetaService/ApplyStream";
 /// `DeclareSubtree` of the metadata service.
 pub(crate) const DECLARE: &str = "/tideline.meta.v1.MetaService/DeclareSubtree";
 /// `Observe` of the metadata service.

@@ -16,7 +16,7 @@ use crate::drive::Codec;
 use crate::encode::put_bytes;
 use crate::etcd::{self, Etcd};
 use crate::grpc::{Count, Grpc};
-use crate::ours::{APPLY, DECLARE, OBSERVE, Ours};
+use crate::ours::{APPLY, APPLY_STREAM, DECLARE, OBSERVE, Ours};
 use crate::process::Process;
 use crate::report::{Line, Measure, Target};
 use crate::stage::{Folder, Output, again, closed, measure, measure_ours, once, start_ours};
@@ -34,7 +34,10 @@ const DEPTHS: [usize; 2] = [1, 16];
 /// Who runs; the others are frozen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
+    /// A call for each write, as etcd has it.
     Ours,
+    /// Writes in order on a stream for each connection, as ZooKeeper has it.
+    OursInOrder,
     Etcd,
     ZooKeeper,
 }
@@ -65,18 +68,24 @@ fn writes(
     depth: usize,
     out: &mut Output,
 ) -> Result<(), BenchError> {
-    let (mut by_etcd, mut by_zookeeper) = (Vec::new(), Vec::new());
+    let mut lines = [
+        (Who::Ours, Who::Etcd, "etcd", "a call each", Vec::new()),
+        (Who::OursInOrder, Who::Etcd, "etcd", "ours in order on a stream", Vec::new()),
+        (Who::OursInOrder, Who::ZooKeeper, "ZooKeeper", "both in order on a stream", Vec::new()),
+    ];
     for _ in 0..args.run.rounds {
-        let ours = stage.write(Who::Ours, depth, args.run.round())?;
-        by_etcd.push((ours.clone(), stage.write(Who::Etcd, depth, args.run.round())?));
-        by_zookeeper.push((ours, stage.write(Who::ZooKeeper, depth, args.run.round())?));
+        for (ours, peer, .., rounds) in &mut lines {
+            let of = |who| stage.write(who, depth, args.run.round());
+            rounds.push((of(*ours)?, of(*peer)?));
+        }
     }
     let what = format!(
         "metadata writes of {VALUE_BYTES} bytes over {SUBTREES} subtrees, synced: {} under way",
         CONNECTIONS * depth
     );
-    for (peer, rounds) in [("etcd", by_etcd), ("ZooKeeper", by_zookeeper)] {
-        out.line(Line::from_rounds(what.clone(), "writes/s", peer, rounds, Target::Ratio(3.0)));
+    for (.., peer, how, rounds) in lines {
+        let what = format!("{what}, {how}");
+        out.line(Line::from_rounds(what, "writes/s", peer, rounds, Target::Ratio(3.0)));
     }
     Ok(())
 }
@@ -121,7 +130,7 @@ impl Stage {
 
     fn process(&self, who: Who) -> &Process {
         match who {
-            Who::Ours => &self.ours.process,
+            Who::Ours | Who::OursInOrder => &self.ours.process,
             Who::Etcd => &self.etcd.process,
             Who::ZooKeeper => &self.zookeeper.process,
         }
@@ -129,16 +138,17 @@ impl Stage {
 
     fn address(&self, who: Who) -> SocketAddr {
         match who {
-            Who::Ours => self.ours.grpc,
+            Who::Ours | Who::OursInOrder => self.ours.grpc,
             Who::Etcd => self.etcd.address,
             Who::ZooKeeper => self.zookeeper.address,
         }
     }
 
     fn only(&self, who: Who) -> Result<(), BenchError> {
+        let pid = self.process(who).pid();
         for other in [Who::Ours, Who::Etcd, Who::ZooKeeper] {
             let process = self.process(other);
-            if other == who { process.thaw()? } else { process.freeze()? }
+            if process.pid() == pid { process.thaw()? } else { process.freeze()? }
         }
         Ok(())
     }
@@ -176,7 +186,7 @@ impl Stage {
         self.only(who)?;
         let requests: Vec<Bytes> = nodes()
             .map(|at| match who {
-                Who::Ours => apply(2, &at),
+                Who::Ours | Who::OursInOrder => apply(2, &at),
                 Who::Etcd => etcd::put(&at, &value()),
                 Who::ZooKeeper => zookeeper::set(&at, &value()),
             })
@@ -185,7 +195,7 @@ impl Stage {
         let codec = codec_of(who);
         let lane = closed(self.address(who), (CONNECTIONS, depth), &*codec, &mut source);
         let mut measured = match who {
-            Who::Ours => measure_ours(&self.ours, &mut [lane])?,
+            Who::Ours | Who::OursInOrder => measure_ours(&self.ours, &mut [lane])?,
             _ => measure(&[self.process(who).pid()], &mut [lane])?,
         };
         Ok(measured.remove(0).0)
@@ -197,7 +207,7 @@ impl Stage {
         let node = format!("{at}/n0");
         let (listen, watch, greetings, write) = match who {
             // A snapshot comes first: why, and its one chunk.
-            Who::Ours => (OBSERVE, observe(&at), 2, apply(2, &node)),
+            Who::Ours | Who::OursInOrder => (OBSERVE, observe(&at), 2, apply(2, &node)),
             _ => (etcd::WATCH, etcd::watch(&format!("{at}/")), 1, etcd::put(&node, &value())),
         };
         let writer = codec_of(who);
@@ -206,7 +216,7 @@ impl Stage {
                 pid: self.process(who).pid(),
                 address: self.address(who),
                 watcher: &|| match who {
-                    Who::Ours => Box::new(Grpc::listening(listen)),
+                    Who::Ours | Who::OursInOrder => Box::new(Grpc::listening(listen)),
                     // Its watches may be changed later, so that it stays open.
                     _ => Box::new(Grpc::new(listen, Count::Nothing, true)),
                 },
@@ -222,7 +232,8 @@ impl Stage {
 
 fn codec_of(who: Who) -> Box<dyn Fn() -> Box<dyn Codec>> {
     match who {
-        Who::Ours => Box::new(|| Box::new(Grpc::new(APPLY, Count::Nothing, false))),
+        Who::Ours => Box::new(|| Box::new(Grpc::new(APPLY, Count::Written, false))),
+        Who::OursInOrder => Box::new(|| Box::new(Grpc::new(APPLY_STREAM, Count::Written, true))),
         Who::Etcd => Box::new(|| Box::new(Grpc::new(etcd::PUT, Count::Nothing, false))),
         Who::ZooKeeper => Box::new(|| Box::new(Session::default())),
     }
