@@ -174,7 +174,7 @@ pub(super) struct State {
     /// The writer waits on its condition until so many batches wait; with
     /// `usize::MAX` it does not.
     pub(super) writer_wants: usize,
-    /// Batches that the last turn took, and that came in while it wrote.
+    /// Batches that the last turn took, and that came in until all were told.
     pub(super) crowd: usize,
     /// How long the last turn wrote and synced.
     pub(super) sync_took: Duration,

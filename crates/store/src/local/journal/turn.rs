@@ -127,7 +127,6 @@ impl Shared {
 
         let mut state = self.state();
         state.sync_took = began.elapsed();
-        state.crowd = taken + state.waiting.len();
         state.writing = false;
         state.settled += 1;
         state.syncs += 1;
@@ -151,6 +150,9 @@ impl Shared {
         self.settled.notify_all();
         drop(state);
         self.tell(&mut scratch, None);
+        // Who was told may have appended what it had gathered.
+        let mut state = self.state();
+        state.crowd = taken + state.waiting.len();
         true
     }
 
