@@ -80,8 +80,8 @@ pub struct Owner<W> {
     gather: Option<BatchBuilder>,
     /// The last number given to an entry.
     written: Seq,
-    /// The last number that was given to the log.
-    sealed: Seq,
+    /// The last numbers of the batches that are on their way to the disk.
+    under_way: VecDeque<Seq>,
     synced: Seq,
     /// The first number that the log had when it was taken over.
     start: Seq,
@@ -104,7 +104,7 @@ impl<W> Owner<W> {
             over: VecDeque::new(),
             gather: None,
             written: synced,
-            sealed: synced,
+            under_way: VecDeque::new(),
             synced,
             start: Seq(u64::MAX),
             last_time: newest,
@@ -190,8 +190,9 @@ impl<W> Owner<W> {
         {
             effects.push(Effect::Answer(waiter, answer));
         }
+        while self.under_way.pop_front_if(|last| *last <= self.synced).is_some() {}
         self.seal(effects);
-        assert!(self.synced <= self.sealed && self.sealed <= self.written);
+        assert!(self.synced <= self.written);
     }
 
     /// The log is read-only: nobody is told that anything is safe again.
@@ -348,12 +349,12 @@ impl<W> Owner<W> {
         self.written
     }
 
-    /// What gathered goes to the log when nothing is on its way there, or when
+    /// What gathered goes to the log when little is on its way there, or when
     /// it is large.
     fn seal(&mut self, effects: &mut Vec<Effect<W>>) {
-        let idle = self.sealed == self.synced;
-        if let Some(batch) = self.gather.take_if(|batch| idle || batch.bytes() >= PACK_BYTES) {
-            self.sealed = batch.next().prev();
+        let free = self.under_way.len() < UNDER_WAY_MAX;
+        if let Some(batch) = self.gather.take_if(|batch| free || batch.bytes() >= PACK_BYTES) {
+            self.under_way.push_back(batch.next().prev());
             effects.push(Effect::Append(batch));
         }
     }
@@ -405,6 +406,10 @@ impl<W> Owner<W> {
     }
 }
 
+/// Batches on their way to the disk at once. Subtrees share a log: an entry that
+/// had to wait for those before it would miss the sync that is about to begin,
+/// and many small batches cost more than they save.
+const UNDER_WAY_MAX: usize = 4;
 /// Bytes of a batch, from which on it does not wait for the one before.
 const PACK_BYTES: usize = 1 << 20;
 /// Bytes of entries that are not synced, at most (and one call's more).
