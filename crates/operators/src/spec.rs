@@ -1,6 +1,6 @@
 //! What is declared, read and carried out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -14,11 +14,14 @@ use crate::expression::{Expression, SEEN_BYTES_MAX, Scope};
 
 /// Fields of a projection, at most.
 const FIELDS_MAX: usize = 100;
+/// Keys of a hot set, at most; the length of a text bounds them as well.
+const HOT_MAX: usize = 1_000;
 
 /// As it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Spec {
+    hot: Option<Vec<String>>,
     kind: Option<String>,
     sample: Option<Sample>,
     filter: Option<String>,
@@ -50,6 +53,8 @@ enum Projection {
 /// An operator that was declared by a text.
 pub struct Declared {
     shape: Option<Shape>,
+    /// Looked up only: its order reaches nothing.
+    hot: Option<HashSet<Vec<u8>>>,
     kind: Option<String>,
     one_in: u64,
     filter: Option<Expression>,
@@ -77,6 +82,9 @@ impl Declared {
         if one_in == 0 {
             return Err("sample.one_in: at least 1".into());
         }
+        if spec.hot.as_ref().is_some_and(|hot| hot.len() > HOT_MAX) {
+            return Err(format!("hot: at most {HOT_MAX} keys"));
+        }
         let hand_on = match (&spec.value, &spec.counter, &spec.set) {
             (None, None, None) => HandOn::AsItCame,
             (Some(Projection::One(text)), None, None) => HandOn::One(read("value", text)?),
@@ -95,6 +103,7 @@ impl Declared {
             shape,
             filter: one("filter", spec.filter.as_ref())?,
             key: one("key", spec.key.as_ref())?,
+            hot: spec.hot.map(|hot| hot.into_iter().map(String::into_bytes).collect()),
             kind: spec.kind,
             one_in,
             hand_on,
@@ -140,6 +149,9 @@ impl Declared {
 
 impl Operator for Declared {
     fn apply(&self, record: &Record<'_>, out: &mut Output) -> Result<(), String> {
+        if self.hot.as_ref().is_some_and(|hot| !hot.contains(record.key)) {
+            return Ok(());
+        }
         if self.one_in > 1 && !xxh3_64(record.key).is_multiple_of(self.one_in) {
             return Ok(());
         }
@@ -218,6 +230,16 @@ mod tests {
     }
 
     #[test]
+    fn a_hot_set_keeps_its_keys_and_costs_no_look_at_the_value() {
+        let kept = |key| apply(r#"{"hot":["a","b"]}"#, key, "no json").unwrap().len();
+        assert_eq!(["a", "b", "c", ""].map(kept), [1, 1, 0, 0]);
+        assert_eq!(apply(r#"{"hot":[]}"#, "a", "1").unwrap(), []);
+        let spec = r#"{"hot":["ann"],"key":"value.id","counter":{"add":"1"}}"#;
+        assert_eq!(apply(spec, "ann", MARK).unwrap(), [("v1".into(), r#"{"add":1}"#.into())]);
+        assert_eq!(apply(spec, "bob", MARK).unwrap(), []);
+    }
+
+    #[test]
     fn a_text_that_declares_nothing_says_which_part_is_wrong() {
         let why = |spec| apply(spec, "", "").unwrap_err();
         assert!(why("[]").contains("invalid"));
@@ -225,6 +247,8 @@ mod tests {
         assert!(why(r#"{"filter":"value."}"#).starts_with("filter: "));
         assert!(why(r#"{"value":{"a":"x["}}"#).starts_with("value.a: "));
         assert_eq!(why(r#"{"sample":{"one_in":0}}"#), "sample.one_in: at least 1");
+        let many = format!("{{\"hot\":[{}\"\"]}}", "\"\",".repeat(HOT_MAX));
+        assert_eq!(why(&many), "hot: at most 1000 keys");
         assert_eq!(why(r#"{"set":"1","value":"1"}"#), "value, counter, set: one of them");
     }
 
