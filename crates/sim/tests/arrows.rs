@@ -60,7 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // What a reader links; no server code.
     ("client", &["types", "record", "wire"]),
     // Aside: runs whole products, and nobody imports it.
-    ("bench", &["types", "record", "store", "wire", "queue", "operators", "history"]),
+    ("bench", &["types", "record", "store", "wire", "queue", "operators", "history", "client"]),
     (
         "sim",
         &[
