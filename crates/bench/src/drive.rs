@@ -228,6 +228,10 @@ impl Driver {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 other => other.map_err(|e| BenchError::io("poll", &e))?,
             }
+            if wait.is_zero() && events.is_empty() {
+                // Followers that share this core come first.
+                std::thread::yield_now();
+            }
             for event in &events {
                 let conn = event.token().0;
                 if event.is_readable() && self.read(conn)? {

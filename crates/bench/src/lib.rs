@@ -154,6 +154,8 @@ enum StreamsPart {
     Produce,
     /// From a record to its follower, alone and beside those who catch up
     Follow,
+    /// A cache that follows many updates over the network
+    Cache,
     /// Operators, without a network
     Operators,
     /// The metadata tree

@@ -1,5 +1,6 @@
 //! From a record to its follower, at a steady pace: alone, and beside readers
-//! who read everything from the start, again and again.
+//! who catch up: they read what was there before from the start, again and again,
+//! each at a steady pace as well.
 //!
 //! A record carries the moment at which it was due, so a producer that is held
 //! up is charged for it. Followers and producer share the client's core.
@@ -22,7 +23,7 @@ use crate::encode::{put_bytes, put_number};
 use crate::grpc::{Count, Grpc};
 use crate::process::Meter;
 use crate::report::{Line, Measure, Target};
-use crate::stage::{Folder, Output, PATIENCE};
+use crate::stage::{Folder, Output, PATIENCE, closed};
 use crate::{BenchError, StreamsArgs};
 
 /// `Subscribe` of the queue service.
@@ -31,6 +32,10 @@ const SUBSCRIBE: &str = "/tideline.queue.v1.QueueService/Subscribe";
 const PACE: f64 = 5_000.0;
 /// Readers who catch up.
 const LAGGARDS: usize = 4;
+/// Records a second that each of these reads.
+const LAGGARD_PACE: f64 = 25_000.0;
+/// Records under way while what they read is written.
+const LOAD_WINDOW: usize = 500;
 /// What stands before the moment in a value.
 const MARK: &[u8] = b"due:";
 
@@ -43,44 +48,50 @@ pub(super) fn lines(args: &StreamsArgs, out: &mut Output) -> Result<(), BenchErr
     std::fs::create_dir_all(&dir).map_err(|e| BenchError::io("make a folder", &e))?;
     // Synced always it does not keep up with the pace.
     let theirs = Nats::start(args.run.server_core, &args.nats, &dir, false)?;
+    // What is caught up with, in both.
+    let before = if args.run.quick { 20_000 } else { 200_000 };
+    out.say(&format!("{before} records to catch up with"));
+    theirs.process.freeze()?;
+    fill(ours.grpc, &produce_stream, record, before)?;
+    ours.process.freeze()?;
+    theirs.process.thaw()?;
+    fill(theirs.address, &publisher, publish, before)?;
     for laggards in [0, LAGGARDS] {
         let beside = match laggards {
             0 => "alone".to_owned(),
-            n => format!("beside {n} who read from the start"),
+            n => format!("beside {n} who catch up"),
         };
         let what = format!("record to follower at {PACE} records/s, {beside}: p99");
         out.say(&what);
-        let mut rounds = Vec::new();
+        let (mut rounds, mut read) = (Vec::new(), Vec::new());
         for _ in 0..args.run.rounds {
             theirs.process.freeze()?;
             ours.process.thaw()?;
-            let open = |all| our_follower(ours.grpc, all);
-            let own = round(
-                args,
-                ours.process.pid(),
-                laggards,
-                &open,
-                ours.grpc,
-                &produce_stream,
-                record,
-            )?;
+            let (pid, address) = (ours.process.pid(), ours.grpc);
+            let (open, codec, encode): (Open, _, _) = (our_follower, &produce_stream, record);
+            let side = Side { pid, address, open, codec, encode };
+            let own = round(args, &side, laggards, before)?;
             ours.process.freeze()?;
             theirs.process.thaw()?;
-            let open = |all| their_follower(&theirs, all);
-            let their = round(
-                args,
-                theirs.process.pid(),
-                laggards,
-                &open,
-                theirs.address,
-                &publisher,
-                publish,
-            )?;
-            rounds.push((own, their));
+            let (pid, address) = (theirs.process.pid(), theirs.address);
+            let (open, codec, encode): (Open, _, _) = (their_follower, &publisher, publish);
+            let side = Side { pid, address, open, codec, encode };
+            let their = round(args, &side, laggards, before)?;
+            read.push((own.1, their.1));
+            rounds.push((own.0, their.0));
         }
         let name = "JetStream, its default";
         let line = Line::from_rounds(what, "ms", name, rounds, Target::Shown);
-        out.line(line.note("lower is better: a ratio below 1 is ours"));
+        let mut note = "lower is better: a ratio below 1 is ours".to_owned();
+        if laggards > 0 {
+            let all: Vec<String> =
+                read.iter().map(|(own, their)| format!("{own:.0} and {their:.0}")).collect();
+            note += &format!(
+                "; records/s that were caught up with, ours and theirs: {}",
+                all.join(", ")
+            );
+        }
+        out.line(line.note(note));
     }
     ours.process.thaw()
 }
@@ -117,22 +128,64 @@ impl Heard {
     }
 }
 
-/// Records at the pace, one follower that is measured, some that read all.
-fn round(
-    args: &StreamsArgs,
+/// Opens a follower: of what comes, or of all there is.
+type Open = fn(SocketAddr, bool) -> Result<Follow, BenchError>;
+
+/// Who is measured, and how to speak to them.
+struct Side<'a> {
     pid: u32,
-    laggards: usize,
-    open: &dyn Fn(bool) -> Result<Follow, BenchError>,
+    address: SocketAddr,
+    open: Open,
+    codec: &'a dyn Fn() -> Box<dyn Codec>,
+    encode: fn(&[u8]) -> Bytes,
+}
+
+/// Writes `count` records that carry no moment.
+fn fill(
     address: SocketAddr,
     codec: &dyn Fn() -> Box<dyn Codec>,
     encode: fn(&[u8]) -> Bytes,
-) -> Result<Measure, BenchError> {
+    count: u64,
+) -> Result<(), BenchError> {
+    let payload = encode(&due_at(None));
+    let mut left = count;
+    let mut source = || {
+        left = left.checked_sub(1)?;
+        Some(Request { payload: payload.clone(), weight: 1 })
+    };
+    let lane = closed(address, (1, LOAD_WINDOW), codec, &mut source);
+    match drive(&mut [lane], PATIENCE)?.remove(0).failed {
+        0 => Ok(()),
+        _ => Err(BenchError::Protocol("a record that was not taken")),
+    }
+}
+
+/// A value that says when it was due.
+fn due_at(due: Option<Duration>) -> [u8; VALUE_BYTES] {
+    let mut value = [b'.'; VALUE_BYTES];
+    value[..MARK.len()].copy_from_slice(MARK);
+    if let Some(due) = due {
+        let digits = format!("{:016x}", due.as_nanos());
+        value[MARK.len()..MARK.len() + 16].copy_from_slice(digits.as_bytes());
+    }
+    value
+}
+
+/// Records at the pace, one follower that is measured, some that read the `before` that were there;
+/// and how many of these they read a second, together.
+fn round(
+    args: &StreamsArgs,
+    side: &Side<'_>,
+    laggards: usize,
+    before: u64,
+) -> Result<(Measure, f64), BenchError> {
+    let Side { pid, address, open, codec, encode } = *side;
     let begun = Instant::now();
     let stop = Arc::new(AtomicBool::new(false));
     let heard = Arc::new(AtomicU64::new(0));
-    let live = run(open(false)?, begun, &stop, &heard);
-    let others = (0..laggards).map(|_| Ok(run(open(true)?, begun, &stop, &Arc::default())));
-    let others: Vec<_> = others.collect::<Result<_, BenchError>>()?;
+    let live = run(open(address, false)?, begun, &stop, &heard);
+    let others: Vec<_> =
+        (0..laggards).map(|_| catch_up(open, address, before, begun, &stop)).collect();
     let meter = Meter::start(&[pid])?;
     let (first, limit) = (begun.elapsed(), args.run.round());
     let mut number = 0_u64;
@@ -142,11 +195,7 @@ fn round(
             return None;
         }
         number += 1;
-        let mut value = [b'.'; VALUE_BYTES];
-        value[..MARK.len()].copy_from_slice(MARK);
-        let digits = format!("{:016x}", due.as_nanos());
-        value[MARK.len()..MARK.len() + 16].copy_from_slice(digits.as_bytes());
-        Some(Request { payload: encode(&value), weight: 1 })
+        Some(Request { payload: encode(&due_at(Some(due))), weight: 1 })
     };
     let lane = Lane {
         address,
@@ -163,15 +212,16 @@ fn round(
     }
     let cost = meter.stop()?;
     stop.store(true, Ordering::Relaxed);
+    let (took, mut caught_up) = (begun.elapsed().as_secs_f64(), 0);
     for other in others {
-        join(other)?;
+        caught_up += join(other)?.records;
     }
     let live = join(live)?;
     if live.records < sent {
         return Err(BenchError::Protocol("a follower has missed records"));
     }
     let ms = |quantile| live.latency.value_at_quantile(quantile) as f64 / 1e6;
-    Ok(Measure {
+    let measure = Measure {
         value: ms(0.99),
         p50_ms: Some(ms(0.5)),
         p99_ms: Some(ms(0.99)),
@@ -181,7 +231,8 @@ fn round(
         client_core: Some(cost.client_core),
         resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
         ..Measure::default()
-    })
+    };
+    Ok((measure, caught_up as f64 / took))
 }
 
 type Thread = JoinHandle<Result<Heard, BenchError>>;
@@ -198,6 +249,31 @@ fn run(
         while !stop.load(Ordering::Relaxed) {
             follow(&mut heard)?;
             told.store(heard.records, Ordering::Relaxed);
+        }
+        Ok(heard)
+    })
+}
+
+/// Reads what was there from the start, at its pace, and begins again when it has read `before`.
+fn catch_up(
+    open: Open,
+    address: SocketAddr,
+    before: u64,
+    begun: Instant,
+    stop: &Arc<AtomicBool>,
+) -> Thread {
+    let stop = stop.clone();
+    std::thread::spawn(move || {
+        let mut heard = Heard::new(begun);
+        let (start, mut until, mut follow) = (Instant::now(), before, open(address, true)?);
+        while !stop.load(Ordering::Relaxed) {
+            follow(&mut heard)?;
+            if heard.records >= until {
+                (until, follow) = (heard.records + before, open(address, true)?);
+            }
+            let due = Duration::from_secs_f64(heard.records as f64 / LAGGARD_PACE);
+            // At a time no longer than a stop may be unseen.
+            std::thread::sleep(due.saturating_sub(start.elapsed()).min(GLANCE));
         }
         Ok(heard)
     })
@@ -281,8 +357,8 @@ fn follow_request(all: bool) -> Bytes {
     request.into()
 }
 
-fn their_follower(nats: &Nats, all: bool) -> Result<Follow, BenchError> {
-    let mut stream = nats.follow(all)?;
+fn their_follower(address: SocketAddr, all: bool) -> Result<Follow, BenchError> {
+    let mut stream = Nats::follow(address, all)?;
     let set = stream.set_read_timeout(Some(GLANCE));
     set.map_err(|e| BenchError::io("a follower", &e))?;
     let mut input = Vec::new();

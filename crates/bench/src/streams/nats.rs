@@ -69,9 +69,9 @@ impl Nats {
 
     /// A connection to which everything from the stream is delivered: what
     /// comes, or all there is.
-    pub(crate) fn follow(&self, all: bool) -> Result<TcpStream, BenchError> {
+    pub(crate) fn follow(address: SocketAddr, all: bool) -> Result<TcpStream, BenchError> {
         let failed = |e: std::io::Error| BenchError::io("follow the peer", &e);
-        let mut stream = TcpStream::connect(self.address).map_err(failed)?;
+        let mut stream = TcpStream::connect(address).map_err(failed)?;
         let deliver = format!("{INBOX}.{}", stream.local_addr().map_err(failed)?.port());
         let hello = format!("CONNECT {{\"verbose\":false}}\r\nSUB {deliver} 1\r\n");
         stream.write_all(hello.as_bytes()).map_err(failed)?;
@@ -80,7 +80,7 @@ impl Nats {
             "{{\"stream_name\":\"{SUBJECT}\",\"config\":{{\"deliver_subject\":\"{deliver}\",\
               \"deliver_policy\":\"{policy}\",\"ack_policy\":\"none\",\"replay_policy\":\"instant\"}}}}"
         );
-        ask(self.address, &format!("$JS.API.CONSUMER.CREATE.{SUBJECT}"), &consumer)?;
+        ask(address, &format!("$JS.API.CONSUMER.CREATE.{SUBJECT}"), &consumer)?;
         Ok(stream)
     }
 }
@@ -90,8 +90,10 @@ fn ask(address: SocketAddr, subject: &str, body: &str) -> Result<(), BenchError>
     let failed = |e: std::io::Error| BenchError::io(format!("ask {subject}"), &e);
     let mut stream = TcpStream::connect(address).map_err(failed)?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
+    // Of this connection: who publishes hears answers to its own records alone.
+    let inbox = format!("_INBOX.ask.{}", stream.local_addr().map_err(failed)?.port());
     let text = format!(
-        "CONNECT {{\"verbose\":false}}\r\nSUB {INBOX} 1\r\nPUB {subject} {INBOX} {}\r\n{body}\r\n",
+        "CONNECT {{\"verbose\":false}}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} {}\r\n{body}\r\n",
         body.len()
     );
     stream.write_all(text.as_bytes()).map_err(failed)?;

@@ -15,7 +15,7 @@ use crate::{BenchError, StreamsArgs};
 /// `ProduceStream` of the queue service.
 const PRODUCE: &str = "/tideline.queue.v1.QueueService/ProduceStream";
 const CREATE: &str = "/tideline.queue.v1.QueueService/CreateTopic";
-const TOPIC: &str = "bench";
+pub(super) const TOPIC: &str = "bench";
 /// Bytes of a record's value.
 pub(super) const VALUE_BYTES: usize = 200;
 /// Records under way.
