@@ -7,6 +7,8 @@
 //! removed and made again while the observer was away is told as gone, then as
 //! new, because its identity is the seq that created it.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use tideline_record::codec::BadBytes;
 use tideline_types::{Position, Seq};
@@ -175,10 +177,12 @@ impl Follower {
     }
 }
 
-/// The nodes that `commit` removes, as they were.
+/// The nodes that `commit` removes, as they were, each once: what it makes in the
+/// same place and removes again was never there.
 fn gone(tree: &Tree, commit: &Commit) -> Vec<Option<Node>> {
+    let mut removed = BTreeSet::new();
     let deleted = commit.changes.iter().map(|change| match change {
-        Change::Delete { path } => tree.get(path).cloned(),
+        Change::Delete { path } if removed.insert(path) => tree.get(path).cloned(),
         _ => None,
     });
     deleted.collect()

@@ -100,6 +100,16 @@ fn a_delete_and_a_create_while_away_are_both_told() {
 }
 
 #[test]
+fn what_one_transaction_removes_makes_and_removes_again_is_gone_once() {
+    let (mut server, mut follower) = (Server::new(1), Follower::default());
+    server.run("+/a");
+    follow(&mut follower, &server);
+    let ops = ["-/a", "+/a", "-/a", "+/b", "-/b"].map(crate::rules::tests::op).into();
+    server.step(&crate::rules::tests::Step::Apply(ops, false, None));
+    assert_eq!(follow(&mut follower, &server), "-/a@1");
+}
+
+#[test]
 fn a_subtree_that_was_declared_anew_is_all_gone_and_all_new() {
     let mut follower = Follower::default();
     let mut server = Server::new(1);
