@@ -37,6 +37,7 @@ mod shelf;
 mod tier;
 mod topics;
 mod tree;
+mod within;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -12,18 +12,20 @@ mod frames;
 mod push;
 mod rooms;
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts as _;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
-use futures_util::stream::{FuturesOrdered, SplitSink};
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
+use futures_util::future::poll_fn;
+use futures_util::stream::FuturesOrdered;
 use tideline_types::limits::LIVE_FRAME_BYTES_MAX;
 use tideline_wire::Code;
-use tokio::time::{MissedTickBehavior, interval_at, timeout};
+use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_stream::{Stream, StreamMap};
 
 use crate::Gateway;
@@ -31,6 +33,7 @@ use crate::auth::Caller;
 use crate::http::Call;
 use crate::op::Op;
 use crate::problem::Problem;
+use crate::within::within;
 use frames::{Done, Encoding, Refused};
 pub(crate) use rooms::Rooms;
 
@@ -44,9 +47,10 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const PINGS_MISSED_MAX: u32 = 2;
 /// How long a peer may take to take one frame.
 const SEND_WITHIN: Duration = Duration::from_secs(20);
-/// Bytes of each connection for what comes and has not been read: most frames
-/// are smaller, and a larger one makes room for itself.
-const READ_BYTES: usize = 4 << 10;
+/// Bytes of each connection for what comes and has not been read, which are
+/// written over at each look: most frames are smaller, and a larger one makes
+/// room for itself.
+const READ_BYTES: usize = 1 << 10;
 
 /// Takes the handshake of `GET /v1/live`.
 pub(crate) async fn connect(gateway: Gateway, mut call: Call) -> Result<Response, Problem> {
@@ -96,20 +100,65 @@ enum End {
     Told(u16, &'static str),
 }
 
+/// What a connection has to see to next.
+enum Next {
+    /// A room tells.
+    Push(Message),
+    /// The peer says something, or has gone.
+    Frame(Option<Result<Message, axum::Error>>),
+    /// What the peer said is done.
+    Done(Done),
+    /// The peer is to be asked for a sign of life.
+    Ping,
+    Stop,
+}
+
 impl Live {
-    async fn run(self, socket: WebSocket) {
-        let (mut down, mut up) = socket.split();
+    async fn run(self, mut socket: WebSocket) {
         let mut answers = FuturesOrdered::new();
         let mut rooms: StreamMap<Arc<str>, Pushes> = StreamMap::new();
         let mut pings = interval_at((Instant::now() + PING_EVERY).into(), PING_EVERY);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let stopping = self.gateway.stopping();
-        tokio::pin!(stopping);
+        let mut stopping = pin!(self.gateway.stopping());
         let mut missed = 0;
+        let mut pushed = false;
         let end = loop {
-            let room = answers.len() < UNDER_WAY_MAX;
-            let sent = tokio::select! {
-                frame = up.next(), if room => {
+            // A room wakes many at once, so it is looked at before all that has
+            // nothing to say; but after a push it is everyone else's turn.
+            let mut rooms_first = !pushed;
+            let next = poll_fn(|context| {
+                for rooms_now in [true, false] {
+                    if rooms_now == rooms_first {
+                        if let Poll::Ready(Some((_, push))) = rooms.poll_next_unpin(context) {
+                            return Poll::Ready(Next::Push(push));
+                        }
+                        continue;
+                    }
+                    if !answers.is_empty()
+                        && let Poll::Ready(Some(done)) = answers.poll_next_unpin(context)
+                    {
+                        return Poll::Ready(Next::Done(done));
+                    }
+                    if pings.poll_tick(context).is_ready() {
+                        return Poll::Ready(Next::Ping);
+                    }
+                    if stopping.as_mut().poll(context).is_ready() {
+                        return Poll::Ready(Next::Stop);
+                    }
+                    if answers.len() < UNDER_WAY_MAX
+                        && let Poll::Ready(frame) = socket.poll_next_unpin(context)
+                    {
+                        return Poll::Ready(Next::Frame(frame));
+                    }
+                }
+                rooms_first = true;
+                Poll::Pending
+            });
+            let next = next.await;
+            pushed = matches!(next, Next::Push(_));
+            let sent = match next {
+                Next::Push(push) => send(&mut socket, push).await,
+                Next::Frame(frame) => {
                     missed = 0;
                     match frame {
                         Some(Ok(Message::Text(text))) => answers.push_back(self.take(text.into())),
@@ -117,22 +166,15 @@ impl Live {
                         Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                         Some(Ok(Message::Close(_)) | Err(_)) | None => break End::Gone,
                     }
-                    continue;
+                    true
                 }
-                Some(done) = answers.next() => {
-                    self.answer(&mut down, done, &mut rooms).await
-                }
-                Some((_, push)) = rooms.next(), if !rooms.is_empty() => {
-                    send(&mut down, push).await
-                }
-                _ = pings.tick() => {
-                    if missed == PINGS_MISSED_MAX {
-                        break End::Gone;
-                    }
+                Next::Done(done) => self.answer(&mut socket, done, &mut rooms).await,
+                Next::Ping if missed == PINGS_MISSED_MAX => break End::Gone,
+                Next::Ping => {
                     missed += 1;
-                    send(&mut down, Message::Ping(bytes::Bytes::new())).await
+                    send(&mut socket, Message::Ping(bytes::Bytes::new())).await
                 }
-                () = &mut stopping => break End::Told(close_code::AWAY, "the server is stopping"),
+                Next::Stop => break End::Told(close_code::AWAY, "the server is stopping"),
             };
             if !sent {
                 break End::Gone;
@@ -140,32 +182,32 @@ impl Live {
         };
         // What was taken is decided and answered, if anyone still listens.
         while let Some(done) = answers.next().await {
-            if matches!(end, End::Told(..)) && !self.answer(&mut down, done, &mut rooms).await {
+            if matches!(end, End::Told(..)) && !self.answer(&mut socket, done, &mut rooms).await {
                 return;
             }
         }
         if let End::Told(code, reason) = end {
             let close = CloseFrame { code, reason: reason.into() };
-            send(&mut down, Message::Close(Some(close))).await;
+            send(&mut socket, Message::Close(Some(close))).await;
         }
     }
 
     /// Answers a frame; false if the peer has gone.
     async fn answer(
         &self,
-        down: &mut SplitSink<WebSocket, Message>,
+        socket: &mut WebSocket,
         done: Done,
         rooms: &mut StreamMap<Arc<str>, Pushes>,
     ) -> bool {
         match done {
-            Done::Answer(answer) => send(down, answer).await,
+            Done::Answer(answer) => send(socket, answer).await,
             Done::Joined(id, member) => {
                 let video = member.video().clone();
                 if rooms.len() >= ROOMS_MAX && !rooms.contains_key(&video) {
                     let detail = format!("room: at most {ROOMS_MAX} on one connection");
                     let problem = Problem::new(Code::Conflict, detail);
                     let refused = Refused::room(id, &format!("video:{video}"), problem);
-                    return send(down, self.encoding.error(refused)).await;
+                    return send(socket, self.encoding.error(refused)).await;
                 }
                 let start = (member, self.gateway.clone());
                 let pushes = futures_util::stream::unfold(start, async |(mut member, gateway)| {
@@ -194,7 +236,7 @@ impl Live {
             Ok(_under_way) => {
                 let work = self.encoding.take(&self.gateway, &self.caller, &frame);
                 let late = |_| Err(Refused::frame(0, Problem::late()));
-                timeout(self.gateway.deadline(), work).await.unwrap_or_else(late)
+                within(self.gateway.deadline(), work).await.unwrap_or_else(late)
             }
         };
         let code = taken.as_ref().err().map(|refused| refused.problem.code);
@@ -204,6 +246,6 @@ impl Live {
 }
 
 /// Whether the peer took it.
-async fn send(down: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
-    matches!(timeout(SEND_WITHIN, down.send(message)).await, Ok(Ok(())))
+async fn send(socket: &mut WebSocket, message: Message) -> bool {
+    matches!(within(SEND_WITHIN, socket.send(message)).await, Ok(Ok(())))
 }
