@@ -3,7 +3,9 @@
 //!
 //! Sketch: a room gathers for `batch_ms`, writes its frame once, and copies it
 //! into each socket: at 10 us a socket the last of 10,000 has it 100 ms later.
-//! Client and server have a core each, so the client's reading is in it.
+//! Client and server have a core each, so the client's reading is in it. While
+//! it waits for a post it looks without a pause: a client that sleeps has to be
+//! woken by the server's core, frame by frame, as viewers elsewhere do not.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -22,6 +24,8 @@ use crate::stage::PATIENCE;
 
 /// Handshakes under way at a time.
 const OPENING: usize = 64;
+/// How long a look waits for something to come while viewers join.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What was measured.
 pub(crate) struct Arrivals {
@@ -75,6 +79,8 @@ pub(crate) fn arrivals(ours: &Ours, viewers: usize, posts: usize) -> Result<Arri
 
 struct Room {
     poll: Poll,
+    events: Events,
+    chunk: Vec<u8>,
     viewers: Vec<Viewer>,
 }
 
@@ -82,7 +88,8 @@ impl Room {
     /// Everybody connects and joins; a few at a time.
     fn open(address: SocketAddr, count: usize) -> Result<Self, BenchError> {
         let poll = Poll::new().map_err(|e| BenchError::io("poll", &e))?;
-        let mut room = Self { poll, viewers: Vec::with_capacity(count) };
+        let (events, chunk) = (Events::with_capacity(1_024), vec![0; 16 << 10]);
+        let mut room = Self { poll, events, chunk, viewers: Vec::with_capacity(count) };
         while room.viewers.len() < count {
             let first = room.viewers.len();
             for at in first..count.min(first + OPENING) {
@@ -91,7 +98,7 @@ impl Room {
             }
             let begun = Instant::now();
             while room.viewers[first..].iter().any(|viewer| !viewer.joined) {
-                room.read(begun, &mut |_, _, _| ())?;
+                room.read(LOOK, begun, &mut |_, _, _| ())?;
             }
         }
         Ok(room)
@@ -108,7 +115,7 @@ impl Room {
         let needle = memchr::memmem::Finder::new(text);
         let mut left = self.viewers.len();
         while left > 0 {
-            self.read(posted, &mut |viewer, frame, now| {
+            self.read(Duration::ZERO, posted, &mut |viewer, frame, now| {
                 if viewer.arrived == number && needle.find(frame).is_some() {
                     viewer.arrived += 1;
                     left -= 1;
@@ -120,20 +127,20 @@ impl Room {
         Ok(())
     }
 
-    /// Reads what has come, since `begun` at most [`PATIENCE`] ago.
+    /// Reads what has come or comes within `wait`; it began at most [`PATIENCE`]
+    /// ago.
     fn read(
         &mut self,
+        wait: Duration,
         begun: Instant,
         told: &mut dyn FnMut(&mut Viewer, &[u8], Instant),
     ) -> Result<(), BenchError> {
-        let mut events = Events::with_capacity(1_024);
-        match self.poll.poll(&mut events, Some(Duration::from_millis(100))) {
+        match self.poll.poll(&mut self.events, Some(wait)) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
             other => other.map_err(|e| BenchError::io("poll", &e))?,
         }
-        let mut chunk = [0; 16 << 10];
-        for event in &events {
-            self.viewers[event.token().0].read(&mut chunk, told)?;
+        for event in &self.events {
+            self.viewers[event.token().0].read(&mut self.chunk, told)?;
         }
         if begun.elapsed() > PATIENCE { Err(BenchError::Silent(PATIENCE)) } else { Ok(()) }
     }
