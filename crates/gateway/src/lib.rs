@@ -17,6 +17,7 @@ mod export;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
+mod head_timer;
 mod hook;
 mod http;
 mod intake;

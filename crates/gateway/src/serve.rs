@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tower::Service;
 
+use crate::head_timer::HeadTimer;
 use crate::http::Front;
 use crate::options::ServerOptions;
 use crate::{Gateway, grpc};
@@ -145,6 +146,8 @@ where
                 // Answers are small and waited for; held back they would come late.
                 let _ = stream.set_nodelay(true);
                 let service = TowerToHyperService::new(face.clone());
+                let mut server = server.clone();
+                server.http1().timer(HeadTimer::default());
                 let served = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
                 let watched = graceful.watch(served.into_owned());
                 connections.spawn(async move {
@@ -174,11 +177,7 @@ where
 
 fn server(options: &ServerOptions) -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
-    server
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(options.head_ms))
-        .keep_alive(true);
+    server.http1().header_read_timeout(Duration::from_millis(options.head_ms)).keep_alive(true);
     server
         .http2()
         .timer(TokioTimer::new())

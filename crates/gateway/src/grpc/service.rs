@@ -17,6 +17,7 @@ use crate::Gateway;
 use crate::auth::Caller;
 use crate::op::Op;
 use crate::problem::Problem;
+use crate::within::within;
 
 pub(super) type Answer<T> = Result<Response<T>, Status>;
 pub(super) type Lines<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -57,7 +58,7 @@ impl Gateway {
             Err(problem) => Err(problem),
             Ok(_under_way) => {
                 let run = async { run(self.grpc_caller(metadata).await?).await };
-                let timed = tokio::time::timeout(self.deadline() + wait, run).await;
+                let timed = within(self.deadline() + wait, run).await;
                 timed.unwrap_or_else(|_| Err(Problem::late()))
             }
         };

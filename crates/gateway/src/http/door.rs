@@ -23,6 +23,7 @@ use crate::Gateway;
 use crate::auth::Caller;
 use crate::op::{Need, Op};
 use crate::problem::Problem;
+use crate::within::within;
 
 /// The longest that a call may ask to wait for something to come.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -87,7 +88,7 @@ where
                 Op::Backup => BACKUP_MAX,
                 _ => Duration::ZERO,
             };
-            match tokio::time::timeout(gateway.deadline() + wait, run).await {
+            match within(gateway.deadline() + wait, run).await {
                 Ok(Ok(result)) => result,
                 Ok(Err(_panic)) => Err(Problem::internal()),
                 Err(_late) => Err(Problem::late()),

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 
@@ -16,7 +16,8 @@ const COMPRESS_BYTES_MIN: u64 = 1400;
 /// Longer names of requests are replaced.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-const REQUEST_ID: &str = "x-request-id";
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const HEX: &[u8; 16] = b"0123456789abcdef";
 const ALLOWED_METHODS: &str = "GET, POST, PUT, DELETE, PATCH";
 const ALLOWED_HEADERS: &str = "authorization, content-type, if-none-match, x-client-now-ms, \
                                x-day-flag, x-request-id";
@@ -70,7 +71,7 @@ impl Asked {
                 headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
             }
         }
-        headers.insert(REQUEST_ID, self.id);
+        headers.insert(&REQUEST_ID, self.id);
         response
     }
 }
@@ -116,12 +117,13 @@ fn is_loopback(origin: &str) -> bool {
 }
 
 fn request_id(gateway: &Gateway, headers: &HeaderMap) -> HeaderValue {
-    let given = headers.get(REQUEST_ID);
+    let given = headers.get(&REQUEST_ID);
     if let Some(given) = given.filter(|id| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())) {
         return given.clone();
     }
-    let text = format!("{:016x}", gateway.inner.meters.name_request());
-    HeaderValue::try_from(text).expect("hexadecimal digits are a header's value")
+    let name = gateway.inner.meters.name_request();
+    let digits: [u8; 16] = std::array::from_fn(|at| HEX[(name >> (60 - 4 * at)) as usize & 15]);
+    HeaderValue::from_bytes(&digits).expect("hexadecimal digits are a header's value")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tideline_danmaku::segment::Format;
 use tideline_wire::Code;
 
@@ -18,6 +18,9 @@ use crate::shelf::{Found, Kind};
 pub(super) const CACHE_CONTROL: &str = "public, max-age=5";
 /// A player that has just sent a comment looks for it.
 const CACHE_CONTROL_OF_PLAYERS: &str = "no-cache";
+
+static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
+static X_TIDELINE_SEQ: HeaderName = HeaderName::from_static("x-tideline-seq");
 
 /// About as many headers as an answer has.
 const HEADERS: usize = 12;
@@ -108,8 +111,8 @@ fn answer(asked: &HeaderMap, kind: Kind, packing: Packing, found: Found) -> Resp
     };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cached));
     headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
-    headers.insert("x-cache", HeaderValue::from_static(if hit { "HIT-1" } else { "MISS" }));
-    headers.insert("x-tideline-seq", HeaderValue::from(ready.seq().0));
+    headers.insert(&X_CACHE, HeaderValue::from_static(if hit { "HIT-1" } else { "MISS" }));
+    headers.insert(&X_TIDELINE_SEQ, HeaderValue::from(ready.seq().0));
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return response;
