@@ -38,6 +38,7 @@ mod shelf;
 mod tier;
 mod topics;
 mod tree;
+mod uncopied;
 mod within;
 
 use std::path::Path;

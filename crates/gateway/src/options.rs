@@ -212,7 +212,8 @@ pub struct CommentOptions {
     /// Comments of one viewer in a minute, and at once after a rest; 0 = no
     /// limit.
     pub sender_per_minute: u32,
-    /// Bytes of ready bodies of segments in memory.
+    /// Bytes of ready bodies of segments in memory; an eighth more, at most
+    /// 32 MiB, for those that are read often.
     pub bodies_bytes_max: u64,
     /// Who is asked about comments, if anyone; then they must wait for it, see
     /// `look_first` of danmaku.

@@ -14,17 +14,18 @@ use std::time::Duration;
 use axum::response::Response;
 use http::Request;
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tower::Service;
+use tower::{Service, ServiceExt as _};
 
 use crate::head_timer::HeadTimer;
 use crate::http::Front;
 use crate::options::ServerOptions;
+use crate::uncopied::{Slot, Socket};
 use crate::{Gateway, grpc};
 
 /// Bytes that a client may send ahead on one call and on one connection, over
@@ -145,10 +146,13 @@ where
             Ok((stream, _)) => {
                 // Answers are small and waited for; held back they would come late.
                 let _ = stream.set_nodelay(true);
-                let service = TowerToHyperService::new(face.clone());
+                let slot = Slot::default();
+                let socket = Socket::new(stream, slot.clone());
+                let face = face.clone().map_response(move |answer| slot.take(answer));
+                let service = TowerToHyperService::new(face);
                 let mut server = server.clone();
                 server.http1().timer(HeadTimer::default());
-                let served = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
+                let served = server.serve_connection_with_upgrades(socket, service);
                 let watched = graceful.watch(served.into_owned());
                 connections.spawn(async move {
                     let _place = place;

@@ -7,12 +7,13 @@
 //! not, one fills and the rest wait for it. While a fill fails, what is there is
 //! handed out, however old.
 //!
-//! Bounded by the bytes of all bodies together.
+//! Bounded by the bytes of all bodies together; a part of them, which are taken
+//! often, lie a second time in files in memory.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -25,9 +26,14 @@ use crate::Gateway;
 use crate::packing::Packing;
 use crate::player::Form;
 use crate::problem::Problem;
+use crate::uncopied::{Filed, Room};
 
 /// A compressed form is this old at most, in ms.
 const PACKED_MS_MAX: u64 = 1_000;
+/// A form that was taken so often is put into a file as well.
+const TAKEN_OFTEN: u64 = 16;
+/// Of the bytes of all bodies, so many may lie in files as well.
+const FILED_PART: u64 = 8;
 /// Bytes that an entry takes besides its bodies, about.
 const ENTRY_BYTES: u64 = 512;
 
@@ -53,9 +59,21 @@ pub(crate) struct Ready {
     known: AtomicU64,
     /// Of the bytes before they were compressed.
     hash: u64,
+    /// Answers that it was taken for.
+    taken: AtomicU64,
+    /// Once it was taken often: the file that it lies in, too.
+    filed: OnceLock<Option<Arc<Filed>>>,
 }
 
 impl Ready {
+    /// The file that it lies in, if it is taken often.
+    fn filed(&self, room: &Room) -> Option<Arc<Filed>> {
+        if self.taken.fetch_add(1, Ordering::Relaxed) < TAKEN_OFTEN {
+            return None;
+        }
+        self.filed.get_or_init(|| Filed::new(&self.bytes, room)).clone()
+    }
+
     pub(crate) fn seq(&self) -> Seq {
         Seq(self.seq.load(Ordering::Relaxed))
     }
@@ -121,6 +139,7 @@ impl quick_cache::Weighter<Key, Held> for Weigh {
 /// All of them.
 pub(crate) struct Shelf {
     entries: quick_cache::sync::Cache<Key, Held, Weigh>,
+    room: Room,
 }
 
 /// A body, and whether it was there.
@@ -133,7 +152,13 @@ impl Shelf {
     /// With room for so many bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
         let entries_about = (bytes_max / (64 << 10)).max(64) as usize;
-        Self { entries: quick_cache::sync::Cache::with_weighter(entries_about, bytes_max, Weigh) }
+        let entries = quick_cache::sync::Cache::with_weighter(entries_about, bytes_max, Weigh);
+        Self { entries, room: Room::new(bytes_max / FILED_PART) }
+    }
+
+    /// The file that a body lies in, if it is taken often.
+    pub(crate) fn filed(&self, ready: &Ready) -> Option<Arc<Filed>> {
+        ready.filed(&self.room)
     }
 
     /// The body of a segment; `None` outside the video.
@@ -290,6 +315,8 @@ impl Filler<'_> {
             seq: AtomicU64::new(seq.0),
             known: AtomicU64::new(self.now),
             hash,
+            taken: AtomicU64::new(0),
+            filed: OnceLock::new(),
         });
         let mut all = self.entry.ready.write().unwrap_or_else(PoisonError::into_inner);
         all.insert((kind, packing), ready.clone());

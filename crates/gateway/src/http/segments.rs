@@ -88,7 +88,15 @@ pub(super) async fn send(
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     let packing = Packing::of(accepted.unwrap_or_default());
     let found = gateway.inner.shelf.get(gateway, &asked.video, segment, kind, packing).await?;
-    Ok(answer(headers, kind, packing, found.ok_or_else(outside)?))
+    let found = found.ok_or_else(outside)?;
+    let ready = found.ready.clone();
+    let mut response = answer(headers, kind, packing, found);
+    if response.status() == StatusCode::OK
+        && let Some(filed) = gateway.inner.shelf.filed(&ready)
+    {
+        response.extensions_mut().insert(filed);
+    }
+    Ok(response)
 }
 
 pub(super) fn outside() -> Problem {
