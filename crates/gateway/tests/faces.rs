@@ -12,6 +12,8 @@ mod catalogue;
 mod danmaku;
 #[path = "faces/fixture.rs"]
 mod fixture;
+#[path = "faces/front.rs"]
+mod front;
 #[path = "faces/grpc.rs"]
 mod grpc;
 #[path = "faces/grpc_topics.rs"]

@@ -46,7 +46,7 @@ pub(super) enum Params {
     /// As the router found them.
     Routed(RawPathParams),
     /// Known without it.
-    Known([(&'static str, Box<str>); 2]),
+    Known([Option<(&'static str, Box<str>)>; 2]),
 }
 
 /// Has `handler` answer calls of `op` that come with `method`.
@@ -136,7 +136,8 @@ impl Call {
                 params.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
             }
             Params::Known(params) => {
-                params.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
+                let mut known = params.iter().flatten();
+                known.find(|(known, _)| *known == name).map(|(_, value)| &**value)
             }
         }
     }

@@ -6,7 +6,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 use crate::Gateway;
 
@@ -25,13 +25,16 @@ const EXPOSED_HEADERS: &str =
     "ETag, X-Cache, x-tideline-seq, x-day-flag, x-request-id, Retry-After";
 
 pub(super) fn around(router: Router, gateway: Gateway) -> Router {
+    router.layer(compression()).layer(from_fn_with_state(gateway, face))
+}
+
+/// Compresses what is worth it.
+pub(super) fn compression() -> CompressionLayer<impl Predicate> {
     let worth = SizeAbove::new(COMPRESS_BYTES_MIN)
         // Compressed in themselves, and asked for in ranges.
         .and(NotForContentType::const_new("video/"))
         .and(is_untold);
-    router
-        .layer(CompressionLayer::new().compress_when(worth))
-        .layer(from_fn_with_state(gateway, face))
+    CompressionLayer::new().compress_when(worth)
 }
 
 /// Bytes that are known by a tag are sent as they are: packed, they are others.

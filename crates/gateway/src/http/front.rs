@@ -1,7 +1,8 @@
-//! A short way for what is asked for most: a video's segments.
+//! A short way for what is asked for most: a video's segments, a user's marks
+//! and their list.
 //!
-//! A segment that is ready takes less time than finding its route and passing
-//! the layers around it. So its path is known here, and leads to the same door;
+//! To answer takes less time there than to find the route and to pass the
+//! layers around it. So their paths are known here, and lead to the same door;
 //! everything else goes to the router. Always: an answer is the one that the
 //! router would give.
 
@@ -15,11 +16,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::Either;
 use http::{Method, Request};
-use tower::Service;
+use tower::{Layer as _, Service};
 
 use super::door::{Params, door};
-use super::face::Asked;
-use super::segments;
+use super::face::{Asked, compression};
+use super::{history, lists, segments};
 use crate::Gateway;
 use crate::op::Op;
 
@@ -53,29 +54,100 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let segment = match *request.method() {
-            Method::GET => segment_of(request.uri().path()),
-            _ => None,
-        };
-        let Some(segment) = segment else { return Either::Right(self.router.call(request)) };
-        let gateway = self.gateway.clone();
-        let request = request.map(|_| Body::empty());
-        Either::Left(Box::pin(async move {
-            let asked = Asked::of(&gateway, request.headers());
-            let (own, op) = (gateway.clone(), Op::ReadComments);
-            let response = door(own, op, request, Some(segment), segments::segment).await;
-            Ok(asked.answered(&gateway, response))
-        }))
+        match Way::of(request.method(), request.uri().path()) {
+            Some(Way::Segment(params)) => {
+                // Its bodies are compressed by themselves.
+                let request = request.map(|_| Body::empty());
+                Either::Left(self.short(request, |gateway, request| {
+                    door(gateway, Op::ReadComments, request, Some(params), segments::segment)
+                }))
+            }
+            Some(Way::Marks(params)) => {
+                let request = request.map(Body::new);
+                Either::Left(self.short(request, |gateway, request| {
+                    compressed(request, move |request| {
+                        door(gateway, Op::Record, request, Some(params), history::record)
+                    })
+                }))
+            }
+            Some(Way::List(params)) => {
+                let request = request.map(|_| Body::empty());
+                Either::Left(self.short(request, |gateway, request| {
+                    compressed(request, move |request| {
+                        door(gateway, Op::List, request, Some(params), lists::list)
+                    })
+                }))
+            }
+            None => Either::Right(self.router.call(request)),
+        }
     }
 }
 
-/// The video and the segment of a path, where nothing has to be decoded.
+impl Front {
+    /// Does what the layers around the router do.
+    fn short<F, A>(&self, request: Request<Body>, answer: F) -> Short
+    where
+        F: FnOnce(Gateway, Request<Body>) -> A,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        let gateway = self.gateway.clone();
+        let asked = Asked::of(&gateway, request.headers());
+        let answer = answer(gateway.clone(), request);
+        Box::pin(async move { Ok(asked.answered(&gateway, answer.await)) })
+    }
+}
+
+/// The answer, compressed if that is worth it.
+async fn compressed<F, A>(request: Request<Body>, answer: F) -> Response
+where
+    F: FnOnce(Request<Body>) -> A,
+    A: Future<Output = Response>,
+{
+    let mut answer = Some(answer);
+    let answer = tower::service_fn(move |request| {
+        let answer = answer.take().expect("called once, below");
+        async move { Ok::<_, Infallible>(answer(request).await) }
+    });
+    let Ok(answer) = compression().layer(answer).call(request).await;
+    answer.map(Body::new)
+}
+
+/// A path that is known, with what it names.
+enum Way {
+    Segment(Params),
+    Marks(Params),
+    List(Params),
+}
+
+impl Way {
+    /// Where nothing of the path has to be decoded.
+    fn of(method: &Method, path: &str) -> Option<Self> {
+        match *method {
+            Method::GET => {
+                segment_of(path).map(Self::Segment).or_else(|| user_of(path).map(Self::List))
+            }
+            Method::POST => user_of(path).map(Self::Marks),
+            _ => None,
+        }
+    }
+}
+
+/// The video and the segment of `/v1/videos/{video}/danmaku/segments/{n}`.
 fn segment_of(path: &str) -> Option<Params> {
     let (video, rest) = path.strip_prefix("/v1/videos/")?.split_once('/')?;
     let number = rest.strip_prefix("danmaku/segments/")?;
-    let plain = |part: &str| !part.is_empty() && !part.contains(['/', '%']);
-    let both = plain(video) && plain(number);
-    both.then(|| Params::Known([("video", video.into()), ("n", number.into())]))
+    let both = is_plain(video) && is_plain(number);
+    both.then(|| Params::Known([Some(("video", video.into())), Some(("n", number.into()))]))
+}
+
+/// The user of `/v1/users/{user}/history`.
+fn user_of(path: &str) -> Option<Params> {
+    let user = path.strip_prefix("/v1/users/")?.strip_suffix("/history")?;
+    is_plain(user).then(|| Params::Known([Some(("user", user.into())), None]))
+}
+
+fn is_plain(part: &str) -> bool {
+    !part.is_empty() && !part.contains(['/', '%'])
 }
 
 #[cfg(test)]
@@ -85,7 +157,7 @@ mod tests {
     #[test]
     fn only_plain_paths_of_segments_are_known() {
         let known = |path| match segment_of(path) {
-            Some(Params::Known([(_, video), (_, n)])) => Some((video.into(), n.into())),
+            Some(Params::Known([Some((_, video)), Some((_, n))])) => Some((video.into(), n.into())),
             _ => None,
         };
         let pair = |video: &str, n: &str| Some((video.to_owned(), n.to_owned()));
@@ -97,6 +169,24 @@ mod tests {
             "/v1/videos/v/danmaku/segments/1/2",
             "/v1/videos/v/danmaku/view",
             "/v1/users/me",
+        ] {
+            assert_eq!(known(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_plain_paths_of_a_users_marks_are_known() {
+        let known = |path| match user_of(path) {
+            Some(Params::Known([Some((_, user)), None])) => Some(String::from(user)),
+            _ => None,
+        };
+        assert_eq!(known("/v1/users/ann@x/history"), Some("ann@x".into()));
+        for other in [
+            "/v1/users//history",
+            "/v1/users/a%20b/history",
+            "/v1/users/a/history/b/history",
+            "/v1/users/a/history:merge",
+            "/v1/users/history",
         ] {
             assert_eq!(known(other), None, "{other}");
         }
