@@ -332,8 +332,17 @@ fn import(
         );
     }
     let path = format!("/v1/videos/{video}/danmaku:import?format=ndjson");
-    let answer = call(ours.http, &request("POST", &path, &[], lines.as_bytes()))?;
-    if answer.status == 200 { Ok(()) } else { Err(BenchError::Ours(answer.text())) }
+    let request = request("POST", &path, &[], lines.as_bytes());
+    let patience = Instant::now() + Duration::from_secs(600);
+    loop {
+        let answer = call(ours.http, &request)?;
+        match answer.status {
+            200 => return Ok(()),
+            // As `tideline import` does: what waits for the tables is bounded.
+            503 if Instant::now() < patience => std::thread::sleep(Duration::from_millis(200)),
+            _ => return Err(BenchError::Ours(answer.text())),
+        }
+    }
 }
 
 /// An answer, whole.
