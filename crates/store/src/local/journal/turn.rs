@@ -25,8 +25,8 @@ use crate::{AppendError, StoreError, SyncWatcher};
 use tideline_record::batch::Header;
 
 /// A short round that makes its file longer is followed by zeroes up to the next
-/// multiple of this: a sync that changes no length is quicker, on ext4 by about
-/// a third, since it writes nothing of the file system's own.
+/// multiple of this: a sync that changes no length is quicker, since it writes
+/// nothing of the file system's own.
 pub(super) const PAD_BYTES: usize = 256 << 10;
 /// A longer round takes so long that the length does not matter.
 const PADDED_ROUND_MAX: usize = 32 << 10;
@@ -138,7 +138,7 @@ impl Shared {
                 }
                 drop_streams(&mut state, &mut scratch);
                 drop(state);
-                self.tell(&mut scratch, Some(&error));
+                self.tell(&mut scratch, taken, Some(&error));
                 return true;
             }
             Err(error) => {
@@ -149,10 +149,7 @@ impl Shared {
         }
         self.settled.notify_all();
         drop(state);
-        self.tell(&mut scratch, None);
-        // Who was told may have appended what it had gathered.
-        let mut state = self.state();
-        state.crowd = taken + state.waiting.len();
+        self.tell(&mut scratch, taken, None);
         true
     }
 
@@ -259,7 +256,8 @@ impl Shared {
         }
     }
 
-    fn tell(&self, scratch: &mut Scratch, dropped: Option<&StoreError>) {
+    /// Tells the watchers what became of the batches that a turn has `taken`.
+    fn tell(&self, scratch: &mut Scratch, taken: usize, dropped: Option<&StoreError>) {
         for (id, watcher, news) in scratch.news.drain(..) {
             match (news, dropped) {
                 (News::Synced(through), _) => watcher.synced(id, through),
@@ -267,7 +265,11 @@ impl Shared {
                 (News::Dropped(_), None) => {}
             }
         }
-        self.state().told += 1;
+        let mut state = self.state();
+        state.told += 1;
+        // Who was told may have appended what it had gathered.
+        state.crowd = taken + state.waiting.len();
+        drop(state);
         self.settled.notify_all();
     }
 
