@@ -11,7 +11,7 @@ use tideline_meta::{Meta, Observation, Path, Submitted};
 use tideline_types::{Position, Seq};
 use tideline_wire::meta_v1::meta_service_server::MetaService;
 use tideline_wire::{common_v1, meta_v1 as v1};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 use super::pipelined::{Pipelined, pipelined};
 use super::service::{Answer, Lines};
@@ -52,9 +52,7 @@ impl MetaService for Tree {
         &self,
         request: Request<Streaming<v1::ApplyRequest>>,
     ) -> Answer<Self::ApplyStreamStream> {
-        let (metadata, _, messages) = request.into_parts();
-        let caller = self.gateway.grpc_caller(&metadata).await?;
-        Ok(Response::new(pipelined::<Apply>(self.gateway.clone(), caller, messages)))
+        pipelined::<Apply>(&self.gateway, request).await
     }
 
     async fn get(&self, request: Request<v1::GetRequest>) -> Answer<v1::GetResponse> {

@@ -1,16 +1,14 @@
 //! Requests of one stream, taken in the order in which they come, and answered in
 //! it: many are under way at once.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use tideline_wire::common_v1;
-use tonic::{Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 
-use super::service::Lines;
+use super::service::{Answer, Lines};
 use crate::Gateway;
-use crate::auth::Caller;
 use crate::op::Op;
 use crate::problem::Problem;
 
@@ -35,13 +33,15 @@ pub(super) trait Pipelined: Copy + Send + Sync + 'static {
     fn refused(error: common_v1::Error) -> Self::Response;
 }
 
-/// Answers each request of `messages` until the stream ends or the server stops:
+/// Answers each message of a request until its stream ends or the server stops:
 /// what has begun then is answered.
-pub(super) fn pipelined<P: Pipelined>(
-    gateway: Gateway,
-    caller: Arc<Caller>,
-    messages: Streaming<P::Request>,
-) -> Lines<P::Response> {
+pub(super) async fn pipelined<P: Pipelined>(
+    gateway: &Gateway,
+    request: Request<Streaming<P::Request>>,
+) -> Answer<Lines<P::Response>> {
+    let (metadata, _, messages) = request.into_parts();
+    let caller = gateway.grpc_caller(&metadata).await?;
+    let gateway = gateway.clone();
     let stopping = {
         let gateway = gateway.clone();
         async move { gateway.stopping().await }
@@ -71,7 +71,7 @@ pub(super) fn pipelined<P: Pipelined>(
             Ok(ended.unwrap_or_else(|problem| P::refused(error(problem))))
         }
     });
-    Box::pin(answers.buffered(UNDER_WAY_MAX))
+    Ok(Response::new(Box::pin(answers.buffered(UNDER_WAY_MAX))))
 }
 
 fn error(problem: Problem) -> common_v1::Error {

@@ -12,7 +12,7 @@ use tideline_types::{PartitionId, Position, TopicName};
 use tideline_wire::Code;
 use tideline_wire::queue_v1::queue_service_server::QueueService;
 use tideline_wire::{common_v1, queue_v1 as v1};
-use tonic::{Request, Response, Streaming};
+use tonic::{Request, Streaming};
 
 use super::follow;
 use super::pipelined::{Pipelined, pipelined};
@@ -89,9 +89,7 @@ impl QueueService for Topics {
         &self,
         request: Request<Streaming<v1::ProduceRequest>>,
     ) -> Answer<Self::ProduceStreamStream> {
-        let (metadata, _, messages) = request.into_parts();
-        let caller = self.gateway.grpc_caller(&metadata).await?;
-        Ok(Response::new(pipelined::<Produce>(self.gateway.clone(), caller, messages)))
+        pipelined::<Produce>(&self.gateway, request).await
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Answer<v1::FetchResponse> {
