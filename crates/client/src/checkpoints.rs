@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use tideline_types::{PartitionId, Position, TopicName};
 use tideline_wire::queue_v1 as v1;
 use tideline_wire::queue_v1::checkpoint_service_client::CheckpointServiceClient;
-use tonic::Status;
 
 use crate::follower::Refused;
 use crate::source::Source;
@@ -38,7 +37,7 @@ impl Checkpoints {
         let (topic, consumer) = (self.topic.as_str().to_owned(), self.consumer.clone());
         let asked = self.source.request(v1::GetCheckpointsRequest { topic, consumer });
         let mut client = CheckpointServiceClient::new(self.source.channel());
-        let found = client.get_checkpoints(asked).await.map_err(|status| refused(&status))?;
+        let found = client.get_checkpoints(asked).await.map_err(|status| Refused::of(&status))?;
         let places = found.into_inner().checkpoints.into_iter().flat_map(|found| found.places);
         let done = |place: v1::CheckpointPlace| {
             let next = Position::from(place.next?);
@@ -63,7 +62,7 @@ impl Checkpoints {
         let topic = self.topic.as_str().to_owned();
         let asked = self.source.request(v1::KeepCheckpointRequest { topic, checkpoint });
         let mut client = CheckpointServiceClient::new(self.source.channel());
-        client.keep_checkpoint(asked).await.map(|_| ()).map_err(|status| refused(&status))
+        client.keep_checkpoint(asked).await.map(|_| ()).map_err(|status| Refused::of(&status))
     }
 
     /// Forgets them: it begins anew.
@@ -74,10 +73,6 @@ impl Checkpoints {
         let (topic, consumer) = (self.topic.as_str().to_owned(), self.consumer.clone());
         let asked = self.source.request(v1::ForgetCheckpointRequest { topic, consumer });
         let mut client = CheckpointServiceClient::new(self.source.channel());
-        client.forget_checkpoint(asked).await.map(|_| ()).map_err(|status| refused(&status))
+        client.forget_checkpoint(asked).await.map(|_| ()).map_err(|status| Refused::of(&status))
     }
-}
-
-fn refused(status: &Status) -> Refused {
-    Refused { code: status.code(), detail: status.message().to_owned() }
 }

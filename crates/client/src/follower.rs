@@ -83,6 +83,10 @@ pub struct Refused {
 }
 
 impl Refused {
+    pub(crate) fn of(status: &Status) -> Self {
+        Self { code: status.code(), detail: status.message().to_owned() }
+    }
+
     /// Whether the same call will be refused again.
     pub fn is_final(&self) -> bool {
         is_final(self.code)
@@ -271,9 +275,7 @@ impl Follower {
         let chance = getrandom::u32().unwrap_or(u32::MAX / 2);
         self.again = Some(Instant::now() + self.backoff.wait(chance));
         match status {
-            Some(status) if is_final(status.code()) => {
-                Err(Refused { code: status.code(), detail: status.message().to_owned() })
-            }
+            Some(status) if is_final(status.code()) => Err(Refused::of(status)),
             _ => Ok(()),
         }
     }

@@ -53,10 +53,8 @@ impl Source {
     pub async fn topic(&self, topic: &TopicName) -> Result<TopicAbout, Refused> {
         let asked = v1::GetTopicRequest { topic: topic.as_str().to_owned() };
         let mut client = QueueServiceClient::new(self.channel());
-        let answer = client.get_topic(self.request(asked)).await.map_err(|status| Refused {
-            code: status.code(),
-            detail: status.message().to_owned(),
-        })?;
+        let answer = client.get_topic(self.request(asked)).await;
+        let answer = answer.map_err(|status| Refused::of(&status))?;
         let found = answer.into_inner();
         Ok(TopicAbout {
             incarnation: Incarnation(found.incarnation),
