@@ -107,11 +107,6 @@ impl Seen {
     pub(crate) fn rate(&self) -> f64 {
         self.weight as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
-
-    /// A quantile of the latency, in ms.
-    pub(crate) fn ms(&self, quantile: f64) -> f64 {
-        self.latency.value_at_quantile(quantile) as f64 / 1e6
-    }
 }
 
 /// Runs the lanes until all have ended; `patience` without any answer while

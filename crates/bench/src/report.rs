@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
+
+use crate::process::Cost;
 
 /// One side of one line.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -31,6 +34,34 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
+    /// `value`, with what was seen of latencies in ns.
+    pub(crate) fn timed(value: f64, latency: &Histogram<u64>) -> Self {
+        let ms = |quantile| Some(latency.value_at_quantile(quantile) as f64 / 1e6);
+        Self {
+            value,
+            p50_ms: ms(0.5),
+            p99_ms: ms(0.99),
+            p999_ms: ms(0.999),
+            max_ms: Some(latency.max() as f64 / 1e6),
+            ..Self::default()
+        }
+    }
+
+    /// The 99th percentile of latencies in ns is what is measured, in ms.
+    pub(crate) fn p99(latency: &Histogram<u64>) -> Self {
+        Self::timed(latency.value_at_quantile(0.99) as f64 / 1e6, latency)
+    }
+
+    /// With what it cost.
+    pub(crate) fn at(self, cost: &Cost) -> Self {
+        Self {
+            server_core: Some(cost.server_core),
+            client_core: Some(cost.client_core),
+            resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
+            ..self
+        }
+    }
+
     /// The value by second of CPU that the server used.
     fn per_cpu_second(&self) -> Option<f64> {
         Some(self.value / self.server_core.filter(|&share| share > 0.0)?)

@@ -63,15 +63,9 @@ pub(crate) fn arrivals(ours: &Ours, viewers: usize, posts: usize) -> Result<Arri
         room.hear(number, &text, posted, &mut latency)?;
         std::thread::sleep(Duration::from_secs(1).saturating_sub(posted.elapsed()));
     }
-    let ms = |quantile| latency.value_at_quantile(quantile) as f64 / 1e6;
     let measure = Measure {
-        value: ms(0.99),
-        p50_ms: Some(ms(0.5)),
-        p99_ms: Some(ms(0.99)),
-        p999_ms: Some(ms(0.999)),
-        max_ms: Some(latency.max() as f64 / 1e6),
         resident_mib: Some(resident as f64 / f64::from(1 << 20)),
-        ..Measure::default()
+        ..Measure::p99(&latency)
     };
     let grown = resident.saturating_sub(before) as f64;
     Ok(Arrivals { measure, kib_per_viewer: grown / 1024.0 / viewers as f64 })

@@ -209,18 +209,8 @@ pub(crate) fn measure(
     let seen = drive(lanes, PATIENCE)?;
     let cost = meter.stop()?;
     let one = |seen: Seen| {
-        let measure = Measure {
-            value: seen.rate(),
-            p50_ms: Some(seen.ms(0.5)),
-            p99_ms: Some(seen.ms(0.99)),
-            p999_ms: Some(seen.ms(0.999)),
-            max_ms: Some(seen.latency.max() as f64 / 1e6),
-            syncs_per_s: None,
-            server_core: Some(cost.server_core),
-            client_core: Some(cost.client_core),
-            resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
-            failed: seen.failed,
-        };
+        let measure = Measure::timed(seen.rate(), &seen.latency).at(&cost);
+        let measure = Measure { failed: seen.failed, ..measure };
         (measure, seen)
     };
     Ok(seen.into_iter().map(one).collect())

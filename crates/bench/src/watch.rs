@@ -80,19 +80,10 @@ pub(crate) fn told(scene: &Scene<'_>, count: usize) -> Result<Told, BenchError> 
         all += written.elapsed();
     }
     let cost = meter.stop()?;
-    let ms = |quantile| latency.value_at_quantile(quantile) as f64 / 1e6;
     let told = (count * scene.writes.len()) as f64;
-    let measure = Measure {
-        value: told / all.as_secs_f64().max(1e-9),
-        p50_ms: Some(ms(0.5)),
-        p99_ms: Some(ms(0.99)),
-        p999_ms: Some(ms(0.999)),
-        max_ms: Some(latency.max() as f64 / 1e6),
-        server_core: Some(cost.server_core),
-        client_core: Some(cost.client_core),
-        resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
-        ..Measure::default()
-    };
+    let rate = told / all.as_secs_f64().max(1e-9);
+    let measure = Measure::timed(rate, &latency).at(&cost);
+    let measure = Measure { resident_mib: Some(resident as f64 / f64::from(1 << 20)), ..measure };
     let grown = resident.saturating_sub(before) as f64;
     Ok(Told { measure, bytes_each: grown / count as f64 })
 }

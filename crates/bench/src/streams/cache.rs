@@ -17,6 +17,7 @@ use hdrhistogram::Histogram;
 use tideline_client::{Cache, Change, Filled, Follower, From, Next, Options, Source};
 use tideline_types::{PartitionId, Seq, TopicName};
 
+use super::follow::wait_until_heard;
 use super::produce::{TOPIC, VALUE_BYTES, produce_stream, start_with_topic};
 use crate::data::Random;
 use crate::drive::{Lane, Request, drive};
@@ -75,12 +76,7 @@ pub(super) fn lines(args: &StreamsArgs, out: &mut Output) -> Result<(), BenchErr
         pace: Some(PACE / BATCH as f64),
     };
     let sent = drive(&mut [lane], PATIENCE)?.remove(0);
-    let patience = Instant::now();
-    while heard.load(Ordering::Relaxed) < sent.weight
-        && patience.elapsed() < Duration::from_secs(20)
-    {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until_heard(&heard, sent.weight);
     let took = (begun.elapsed() - first).as_secs_f64();
     let cost = meter.stop()?;
     stop.store(true, Ordering::Relaxed);
@@ -89,19 +85,7 @@ pub(super) fn lines(args: &StreamsArgs, out: &mut Output) -> Result<(), BenchErr
     if applied < sent.weight {
         return Err(BenchError::Protocol("the cache has missed updates"));
     }
-    let ms = |quantile| latency.value_at_quantile(quantile) as f64 / 1e6;
-    let measure = Measure {
-        value: ms(0.99),
-        p50_ms: Some(ms(0.5)),
-        p99_ms: Some(ms(0.99)),
-        p999_ms: Some(ms(0.999)),
-        max_ms: Some(latency.max() as f64 / 1e6),
-        server_core: Some(cost.server_core),
-        client_core: Some(cost.client_core),
-        resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
-        failed: sent.failed,
-        ..Measure::default()
-    };
+    let measure = Measure { failed: sent.failed, ..Measure::p99(&latency).at(&cost) };
     let rate = applied as f64 / took;
     let line = Line::ours(what, "ms", measure, Target::Shown);
     out.line(line.note(format!("{applied} updates were applied, {rate:.0} a second")));

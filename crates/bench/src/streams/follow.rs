@@ -206,10 +206,7 @@ fn round(
         pace: Some(PACE),
     };
     let sent = drive(&mut [lane], PATIENCE)?.remove(0).requests;
-    let patience = Instant::now();
-    while heard.load(Ordering::Relaxed) < sent && patience.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until_heard(&heard, sent);
     let cost = meter.stop()?;
     stop.store(true, Ordering::Relaxed);
     let (took, mut caught_up) = (begun.elapsed().as_secs_f64(), 0);
@@ -220,19 +217,15 @@ fn round(
     if live.records < sent {
         return Err(BenchError::Protocol("a follower has missed records"));
     }
-    let ms = |quantile| live.latency.value_at_quantile(quantile) as f64 / 1e6;
-    let measure = Measure {
-        value: ms(0.99),
-        p50_ms: Some(ms(0.5)),
-        p99_ms: Some(ms(0.99)),
-        p999_ms: Some(ms(0.999)),
-        max_ms: Some(live.latency.max() as f64 / 1e6),
-        server_core: Some(cost.server_core),
-        client_core: Some(cost.client_core),
-        resident_mib: Some(cost.resident as f64 / f64::from(1 << 20)),
-        ..Measure::default()
-    };
-    Ok((measure, caught_up as f64 / took))
+    Ok((Measure::p99(&live.latency).at(&cost), caught_up as f64 / took))
+}
+
+/// Waits until a follower has heard so much, or will not.
+pub(super) fn wait_until_heard(heard: &AtomicU64, all: u64) {
+    let patience = Instant::now();
+    while heard.load(Ordering::Relaxed) < all && patience.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 type Thread = JoinHandle<Result<Heard, BenchError>>;
