@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tideline_queue::{CreateError, DeleteError, FetchError, From, Queue};
+use tideline_queue::{CreateError, DeleteError, FetchError, Fetched, From, Queue};
 use tideline_record::batch::Record;
 use tideline_record::{Maker, OnError, Operator, Output};
 use tideline_types::{Position, Seq, TopicName};
@@ -158,6 +158,12 @@ async fn a_failure_is_read_in_its_place_or_stops_reading_until_there_is_another_
     }
 }
 
+/// Where one goes on who was answered this.
+fn behind(fetched: &Fetched) -> From {
+    let (incarnation, epoch, seq) = (fetched.incarnation, fetched.epoch, fetched.range.through);
+    From::After(Position { incarnation, epoch, seq })
+}
+
 /// Queue faults 13 and 14: the end, or nearly all of it, yields no record.
 #[tokio::test]
 async fn what_is_filtered_out_is_covered() {
@@ -171,11 +177,9 @@ async fn what_is_filtered_out_is_covered() {
     assert_eq!(read(&house.queue, "as", Seq(0)).await, (vec!["1 a".to_owned()], Seq(10_001)));
     // One who asks for the next record is told that it stands behind all of that.
     let first = house.queue.fetch(&name("as"), P0, From::Earliest, ALL, NO_WAIT).await.unwrap();
-    let (incarnation, epoch, seq) = (first.incarnation, first.epoch, first.range.through);
-    let after = From::After(Position { incarnation, epoch, seq });
-    let over = house.queue.fetch(&name("as"), P0, after, ALL, LONG).await.unwrap();
+    let over = house.queue.fetch(&name("as"), P0, behind(&first), ALL, LONG).await.unwrap();
     assert_eq!((over.records.len(), over.range.through), (0, Seq(10_001)));
-    let after = From::After(Position { incarnation, epoch, seq: Seq(10_001) });
+    let after = behind(&over);
     let wait = tokio::spawn({
         let queue = house.queue.clone();
         async move { queue.fetch(&name("as"), P0, after, ALL, LONG).await }
@@ -200,8 +204,7 @@ async fn a_fetch_that_waits_answers_how_far_it_came_where_all_was_left_out() {
         assert_eq!(fetch.range.after, stands);
         assert!(fetch.range.through > stands, "round {round}");
         stands = fetch.range.through;
-        let (incarnation, epoch, seq) = (fetch.incarnation, fetch.epoch, stands);
-        from = From::After(Position { incarnation, epoch, seq });
+        from = behind(&fetch);
         house.say(&chat, &["b", "b"]).await;
     }
     // One that comes meanwhile is in the answer.
