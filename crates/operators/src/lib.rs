@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Steps in this order, each left out if it is not there: `hot` keeps records of the
-//! keys that it lists; `kind` keeps those whose value has that kind; `sample` keeps one key in so many; `filter` keeps
-//! what an expression says; then `key` and `value` say what is handed on, or
+//! keys that it lists; `kind` keeps those whose value has that kind; `sample`
+//! keeps one key in so many; `filter` keeps what an expression says; then `key` and `value` say what is handed on, or
 //! `counter` or `set` make it an operation on a key, as caches and stores take
 //! it. Expressions are in CEL (<https://cel.dev>), over `key`, `value` (the
 //! value as JSON), `time_ms` and `seq`.
